@@ -80,7 +80,7 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	return analysis
 }
 
-// appendLimited appends element to list. If list already has room elements, the element is dropped.
+// appendLimited appends element to list unless list has reached the given limit.
 func appendLimited[T any](list []T, element *T, room int) []T {
 	if len(list) == room {
 		return list
@@ -89,7 +89,7 @@ func appendLimited[T any](list []T, element *T, room int) []T {
 }
 
 // AddNote stores a queue depth or an MPI call found in the recording. Use it as Options.OnNote of the source passed to
-// Follow.
+// Analyze.
 func (a *Analysis) AddNote(n pcapng.RankNote) {
 	switch n := n.(type) {
 	case *pcapng.QueueDepths:
@@ -99,7 +99,7 @@ func (a *Analysis) AddNote(n pcapng.RankNote) {
 	}
 }
 
-// Follow analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Follow
+// Analyze analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Analyze
 // analyzes the readable part and returns no error; see Summary.Truncated.
 func (a *Analysis) Analyze(src Source) error {
 	err := a.tracker.ProcessAll(src)
@@ -181,13 +181,13 @@ func (a *Analysis) addFinding(finding *Finding) {
 	}
 }
 
-// Report is the result of an analysis. Its JSON form is what zrlctl prints.
+// Report is the result of an analysis. zrlctl prints its JSON form.
 type Report struct {
 	Source string `json:"source"`
 	// Comment is the comment stored in the recording.
 	Comment string    `json:"comment,omitempty"`
 	Start   time.Time `json:"start"`
-	// JoinInfo describes how several recordings were joined.
+	// Joined describes how several recordings were joined.
 	Joined   *JoinInfo `json:"joined,omitempty"`
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
@@ -210,9 +210,9 @@ type Summary struct {
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Seconds is the time from the first unit to the last one.
 	Seconds float64 `json:"span_seconds"`
-	// Truncated describes where the recording is truncated or corrupt, or is empty. Nothing after this place was read.
+	// Truncated describes where the recording is truncated or corrupt, or is empty. Data after this point was not read.
 	Truncated string `json:"truncated,omitempty"`
-	// FindingsByKind counts all findings, including those not listed.
+	// FindingsByKind counts all findings, including unlisted ones.
 	FindingsByKind map[FindingKind]int `json:"findings_by_kind,omitempty"`
 	// MessagesNotListed and FindingsNotListed count messages and findings left out of the report's lists.
 	MessagesNotListed int64 `json:"messages_not_listed,omitempty"`

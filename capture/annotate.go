@@ -35,7 +35,7 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 		}
 	}})
 	for i := range units {
-		u := units[i] // Tracker.Unit changes it
+		u := units[i] // Tracker.ProcessUnit changes it
 		u.Packet = int64(i + 1)
 		tracker.ProcessUnit(&u)
 	}
@@ -85,7 +85,7 @@ func CopyAnnotated(out io.Writer, options pcapng.WriterOptions, open func(Option
 			return errors.Join(err, writer.Flush())
 		}
 		unit.Packet = n
-		part := unit // Tracker.Unit changes it
+		part := unit // Tracker.ProcessUnit changes it
 		found = nil
 		tracker.ProcessUnit(&part)
 		unit.Comments = append(unit.Comments[:len(unit.Comments):len(unit.Comments)], found...)
@@ -95,7 +95,7 @@ func CopyAnnotated(out io.Writer, options pcapng.WriterOptions, open func(Option
 	}
 }
 
-// isNearerToDst returns the record that ends a recording of the source. last is the time of the source's last packet.
+// newEnding returns the record that ends a recording of the source. last is the time of the source's last packet.
 func newEnding(s Stats, last time.Time) *pcapng.EndRecord {
 	e := &pcapng.EndRecord{Time: s.End, LostPackets: uint64(s.Skipped[SkipKernelDrops])}
 	if e.Time.IsZero() {
@@ -104,7 +104,7 @@ func newEnding(s Stats, last time.Time) *pcapng.EndRecord {
 	return e
 }
 
-// numbers returns a comma-separated list of packet numbers.
+// formatNumbers returns a comma-separated list of packet numbers.
 func formatNumbers(packets []int64) string {
 	s := ""
 	for i, p := range packets {

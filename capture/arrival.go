@@ -17,7 +17,7 @@ type dataProgress struct {
 	// tailReceived is true if the last datagram arrived although an earlier one is missing.
 	tailReceived bool
 	isStream     bool // over TCP, which has no datagrams
-	// sums are the checksums of the first maxSums continuation datagrams, in the order of their arrival.
+	// sums are the checksums of the first maxSums continuation datagrams, in the order in which they were received.
 	sums []uint32
 }
 
@@ -64,8 +64,8 @@ func (f *flow) inferDataLoss(msg *message) {
 	msg.inferLoss(dataDatagram)
 }
 
-// arrived describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so the
-// missing part is often unknown.
+// progressText describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so
+// the missing part is often unknown.
 func (f *flow) progressText(msg *message, progress *dataProgress) string {
 	total := int64(msg.Words) * protocol.WordLen
 	if progress.isStream {

@@ -20,8 +20,8 @@ const (
 	// agreementScale is the difference between the offsets of two flows at which their agreement counts one half. Path
 	// delays in opposite directions make the offsets differ.
 	agreementScale = 10e6
-	// tolerance is the maximum deviation of a datagram's delay from the usual one if other datagrams have the same
-	// bytes; loose is the maximum otherwise.
+	// tolerance is the maximum deviation of a datagram's delay from the estimated delay if other datagrams have the
+	// same bytes; looseTolerance is the maximum otherwise.
 	tolerance, looseTolerance = 20e6, 1e9
 	// maxSureSpread is the maximum median deviation of delays for recordings that do not overlap by their own clocks.
 	maxSureSpread = 200e3
@@ -29,17 +29,16 @@ const (
 
 // clockLink relates the clocks of two recordings, as determined from their common packets.
 type clockLink struct {
-	// offset is the second clock minus the first one, when the first clock shows since. drift is the growth of the
+	// offset is the second clock minus the first one, when the first clock shows origin. drift is the growth of the
 	// offset per nanosecond.
 	offset, drift float64
 	origin        float64
 	// uncertainty is half of the shortest round trip: the error of the offset if the whole delay occurs in one
 	// direction. It is infinite if all common packets travel in the same direction.
 	uncertainty float64
-	// Number of packets that the first recording saw first (there), that the second one saw first (back), and for which
-	// the order is unknown (unorderedPackets).
+	// Number of packets that the first recording saw first, that the second one saw first, and whose order is unknown.
 	forwardPackets, backwardPackets, unorderedPackets int
-	// spread is the median deviation of delays from the median of their flow. share is the fraction of candidate
+	// spread is the median deviation of delays from the median of their flow. matchedRatio is the fraction of candidate
 	// datagrams found in both recordings.
 	spread, matchedRatio float64
 	// hasStableID contains the flows whose packets have IP identifications that do not change along the path.
@@ -49,7 +48,7 @@ type clockLink struct {
 
 // flowLink is a flow seen in both recordings.
 type flowLink struct {
-	// first is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
+	// order is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
 	// unknown.
 	order int
 	// delay is the median time by which packets appear later in the second recording, on the first recording's clock.
@@ -57,7 +56,7 @@ type flowLink struct {
 	packets int
 }
 
-// at returns the offset of the second clock at time t of the first one.
+// offsetAt returns the offset of the second clock at time t of the first one.
 func (l *clockLink) offsetAt(t float64) float64 { return l.offset + l.drift*(t-l.origin) }
 
 // keyGroup holds the datagrams with the same key in two recordings, each in order of time.
@@ -77,7 +76,7 @@ type comparedFlow struct {
 // candidate is an offset and the number of the flow's datagrams that agree with it.
 type candidate struct{ offset, score float64 }
 
-// timePair is a packet's time a in the first recording, and the difference d of its time in the second recording.
+// timePair is a packet's time in the first recording, and delta, the difference of its time in the second recording.
 type timePair struct{ time, delta float64 }
 
 // compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings have no packet
@@ -472,7 +471,7 @@ func leastDifference(list []timePair, outliers, sign float64) float64 {
 	return sign * values[int(outliers*float64(len(values)))]
 }
 
-// measureDelays computes the delays and the direction of each flow, and the spread and share of the link.
+// measureDelays computes the delays and the direction of each flow, and the spread and matchedRatio of the link.
 func (l *clockLink) measureDelays(flows []comparedFlow, possible int) {
 	var off []float64
 	matched := 0

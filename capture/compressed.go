@@ -100,7 +100,7 @@ func (z *compressedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failed converts an error from a decompressor to the error that Read returns.
+// convertError converts an error from a decompressor to the error that Read returns.
 func (z *compressedReader) convertError(err error) error {
 	switch {
 	case err == io.EOF: //nolint:errorlint // as a Reader returns it
@@ -117,7 +117,7 @@ const xzMagic = "\xfd7zXZ\x00"
 
 var (
 	errXZWindow  = fmt.Errorf("it needs a dictionary of more than %d MiB, or too many of them", maxWindow>>20)
-	errXZFilters = errors.New("it has filters beside LZMA2")
+	errXZFilters = errors.New("it has filters other than LZMA2")
 	errXZIndex   = errors.New("its index is invalid")
 )
 
@@ -130,15 +130,18 @@ const maxWindowPerByte = 8192
 // decompressor would allocate as much as the file claims, up to 4 GiB.
 type xzGuard struct {
 	b *bufio.Reader
-	// readNext reads the next element of the file and returns its length. left is the number of bytes of the current
-	// element not yet passed on.
+	// readNext reads the next element of the file and returns its length. remaining is the number of bytes of the
+	// current element not yet passed on.
 	readNext  func(*xzGuard) (int, error)
 	remaining int
-	// checksumLen is the length of each block's checksum. size is the total length of the current block's chunks so far.
+	// checksumLen is the length of each block's checksum. chunksLen is the total length of the current block's chunks
+	// so far.
 	checksumLen, chunksLen int
-	// passedBytes is the number of bytes passed on. windows is the total size of the dictionaries of all blocks so far.
+	// passedBytes is the number of bytes passed on. windowBytes is the total size of the dictionaries of all blocks so
+	// far.
 	passedBytes, windowBytes uint64
-	// indexNumbers is the number of index entries still to be read. index is the length of the index so far, modulo 4.
+	// indexNumbers is the number of index entries still to be read. indexLen is the length of the index so far, modulo
+	// 4.
 	indexNumbers uint64
 	indexLen     int
 }

@@ -96,13 +96,13 @@ func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) decod
 	return v
 }
 
-// finish drops incomplete datagrams and segments at the end of the recording.
+// dropIncomplete drops incomplete datagrams and segments at the end of the recording.
 func (d *decoder) dropIncomplete() {
 	d.skipped.byResult[skipFragment] += d.frags.dropAll()
 	d.tcp.skipAll()
 }
 
-// link removes the link-layer header.
+// decodeLink removes the link-layer header.
 func (d *decoder) decodeLink(t pcapng.LinkType, b []byte) decodeResult {
 	switch t {
 	case pcapng.LinkEthernet:
@@ -172,7 +172,7 @@ func (d *decoder) decodeIP(b []byte) decodeResult {
 	return skipNotIP
 }
 
-// addrPair are the addresses of an IP packet.
+// addrPair holds the addresses of an IP packet.
 type addrPair struct {
 	src, dst netip.Addr
 }

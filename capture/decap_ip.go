@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// IP protocol numbers, including those of IPv6 extension headers.
+// IP protocol numbers, including IPv6 extension headers.
 const (
 	protoHopByHop = 0
 	protoTCP      = 6
@@ -56,8 +56,8 @@ func (d *decoder) decodeIPv4(b []byte) decodeResult {
 	return d.decodeReassembled(pair, &whole, whole.proto, whole.data, whole.length)
 }
 
-// joined decodes the transport header of a datagram reassembled from fragments, and records the fragments in the unit.
-// It does not record fragments of a tunnel's outer packet, because the end of the tunnel reassembles those.
+// decodeReassembled decodes the transport header of a datagram reassembled from fragments, and records the fragments in
+// the unit. It does not record fragments of a tunnel's outer packet, because the end of the tunnel reassembles those.
 func (d *decoder) decodeReassembled(e addrPair, whole *datagram, proto uint8, b []byte, length int) decodeResult {
 	tunnels := d.tunnelDepth
 	v := d.decodeTransport(e, proto, b, length)
@@ -124,7 +124,7 @@ func (d *decoder) decodeIPv6Payload(pair addrPair, proto uint8, b []byte, length
 	return skipNesting
 }
 
-// defragment adds a fragment. The verdict is gotUnit if the fragment completes the datagram.
+// defragment adds a fragment. The result is gotUnit if the fragment completes the datagram.
 func (d *decoder) defragment(f *fragment) (datagram, decodeResult) {
 	whole, v, lost := d.frags.addFragment(f, d.now)
 	d.skipped.byResult[skipFragment] += lost

@@ -65,15 +65,15 @@ type partialDatagram struct {
 	data  []byte
 	spans []byteRange
 	total int
-	// recorded is the offset of the first byte missing from the file because its fragment was truncated.
+	// recordedLen is the offset of the first byte missing from the file because its fragment was truncated.
 	recordedLen int
 }
 
 // byteRange is the range of bytes [from, to).
 type byteRange struct{ from, to int }
 
-// add adds a fragment. If the fragment completes its datagram, add returns the datagram and gotUnit. Otherwise the
-// decodeResult is unitPending, or skipFragment or skipMalformed if the fragment is unusable. lost is the number of
+// addFragment adds a fragment. If the fragment completes its datagram, addFragment returns the datagram and gotUnit.
+// Otherwise v is unitPending, or skipFragment or skipMalformed if the fragment is unusable. lost is the number of
 // earlier packets dropped by this call.
 func (d *defragmenter) addFragment(f *fragment, now time.Time) (whole datagram, v decodeResult, lost int64) {
 	to := f.offset + f.length
@@ -144,7 +144,7 @@ func (d *defragmenter) recycle() {
 	d.complete = d.complete[:0]
 }
 
-// fresh returns an empty datagram. It reuses the buffer of an earlier one if possible.
+// newPartial returns an empty datagram. It reuses the buffer of an earlier one if possible.
 func (d *defragmenter) newPartial(key fragKey, now time.Time) *partialDatagram {
 	var p *partialDatagram
 	if n := len(d.free); n > 0 {
@@ -167,7 +167,7 @@ func (p *partialDatagram) store(f *fragment) {
 		p.recordedLen = min(p.recordedLen, f.offset+len(f.data))
 	}
 	// A gap before this fragment may hold bytes of an earlier datagram. By the time the datagram is used, those bytes
-	// have been overwritten or lie beyond recorded.
+	// have been overwritten or lie beyond recordedLen.
 	if end := f.offset + f.length; end > cap(p.data) {
 		grown := make([]byte, end, min(2*end, maxDatagramLen+1))
 		copy(grown, p.data)

@@ -9,8 +9,8 @@ const (
 	rangeAdded rangeResult = iota
 	// rangeDuplicate: all bytes of the fragment are already present.
 	rangeDuplicate
-	// misplaced: the fragment partly overlaps others, contradicts the known length of the datagram, or creates too many
-	// holes.
+	// rangeInvalid: the fragment partly overlaps others, contradicts the known length of the datagram, or creates too
+	// many holes.
 	rangeInvalid
 )
 
@@ -42,7 +42,7 @@ func (p *partialDatagram) addRange(from, to int, more bool) rangeResult {
 	return p.insertSpan(i, byteRange{from, to})
 }
 
-// insert inserts s, which overlaps no span, at index i and merges it with adjacent spans.
+// insertSpan inserts s, which overlaps no span, at index i and merges it with adjacent spans.
 func (p *partialDatagram) insertSpan(i int, s byteRange) rangeResult {
 	touchesLeft := i < len(p.spans) && p.spans[i].to == s.from
 	right := i

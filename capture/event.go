@@ -43,7 +43,7 @@ type Event struct {
 	Message int64
 	// IsData is true for DATA, and for payload without a header whose message is known. Offset is the position of the
 	// payload in the message, Bytes its length without Padding, and Total the length of the message, all in bytes.
-	// DataPacket is the number of the packet with the DATA header. Completes is true for the last piece.
+	// DataPacket is the number of the packet with the DATA header. IsLastPiece is true for the last piece.
 	IsData               bool
 	Offset, Bytes, Total int64
 	Padding              int
@@ -52,7 +52,7 @@ type Event struct {
 	// Retransmitted is true for a packet seen before in the message: a retransmission or, if Duplicate, a copy made by
 	// the network.
 	Retransmitted, Duplicate bool
-	// Reason is why a live rank would drop the packet; Byte is the offending byte of the packet's header.
+	// Reason is why a live rank would drop the packet; BadByte is the offending byte of the packet's header.
 	Reason  handshake.Reason
 	BadByte uint8
 	// Extended holds the additional fields of a packet of the extended profile. It is nil for other packets.

@@ -19,7 +19,7 @@ type Extended struct {
 	// Ack is the payload of an ACK; HasAck reports whether it could be decoded.
 	Ack    protocol.AckInfo
 	HasAck bool
-	// Defect is why a rank drops the packet of a BadEvent. Checked is false if the packet was truncated in the
+	// Defect is why a rank drops the packet of a BadEvent. ChecksumVerified is false if the packet was truncated in the
 	// recording, so that its checksum could not be verified.
 	Defect           protocol.Defect
 	ChecksumVerified bool

@@ -28,7 +28,7 @@ type extFlow struct {
 	earlierSessions [maxOldSessions]protocol.Session
 	seenNumbers     numberSet
 	openMessages    map[uint32]*extMessage
-	// retransmitted, lost and copied count the retransmitted, lost and duplicated packets and list the first ones.
+	// retransmitted, lost and duplicated count the retransmitted, lost and duplicated packets and list the first ones.
 	retransmitted, lost, duplicated packetSample
 	// hellos counts the HELLOs that name no session of the peer, and lastHello is the time of the last one.
 	hellos    packetSample
@@ -76,7 +76,7 @@ type extMessage struct {
 	beforeRecording             bool
 }
 
-// packet processes a valid packet.
+// onPacket processes a valid packet.
 func (f *extFlow) onPacket(event *Event, back *extFlow) {
 	extended := event.Extended
 	header := &extended.Header
@@ -186,7 +186,7 @@ func (f *extFlow) onRequestOrData(event *Event) {
 	f.finishIfComplete(msg)
 }
 
-// matched handles a CLEAR_TO_SEND, the answer to a SEND_REQUEST of this flow.
+// onClear handles a CLEAR_TO_SEND, the answer to a SEND_REQUEST of this flow.
 func (f *extFlow) onClear(event *Event) {
 	h := &event.Extended.Header
 	m := f.openMessages[h.Message]
@@ -267,7 +267,7 @@ func (f *extFlow) endMessage(m *extMessage, o Outcome) {
 	f.tracker.extOpenMessages--
 }
 
-// drop ends all open messages because their session ended.
+// dropOpen ends all open messages because their session ended.
 func (f *extFlow) dropOpen() {
 	f.reportAll(SessionEnded)
 	f.counts.Ended += int64(len(f.openMessages))

@@ -14,8 +14,8 @@ type ExtendedMessage struct {
 	Number    uint32
 	Comm, Tag uint32
 	Bytes     int64
-	// BeginTime is the time of the first packet. Ended is the time of the packet that ended the message, or the end of the
-	// recording. Matched is the time of the CLEAR_TO_SEND that answered its SEND_REQUEST, or zero.
+	// BeginTime is the time of the first packet. EndTime is the time of the packet that ended the message, or the end
+	// of the recording. MatchTime is the time of the CLEAR_TO_SEND that answered its SEND_REQUEST, or zero.
 	BeginTime, MatchTime, EndTime time.Time
 	Outcome                       Outcome
 }

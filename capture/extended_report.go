@@ -168,9 +168,9 @@ func (f *extFlow) reportMessages(kind FindingKind, list []*extMessage, describe 
 func endedMessagesText(open int) string {
 	switch open {
 	case 0:
-		return "no message had begun"
+		return "no message was open"
 	case 1:
-		return "1 message that had begun has ended"
+		return "1 open message ends"
 	}
-	return fmt.Sprintf("%d messages that had begun have ended", open)
+	return fmt.Sprintf("%d open messages end", open)
 }

@@ -251,17 +251,17 @@ func TestExtendedFindings(t *testing.T) {
 			return b
 		}()), []capture.FindingKind{capture.BadHeader}, "byte 28 is 0x00", "0 0 0 0 0 0 0 0 1"},
 		{"restarted", restart(start().Send(0, request, nil)), []capture.FindingKind{capture.SessionChanged},
-			"rank 1 has a new session with rank 0: it was restarted, or has given rank 0 up; 1 message that had " +
-				"begun has ended", "1 0 0 0 0 0 0 0 1"},
+			"rank 1 has a new session with rank 0: it was restarted, or has given rank 0 up; 1 open " +
+				"message ends", "1 0 0 0 0 0 0 0 1"},
 		{"a packet of the old session", func() *capturetest.ExtSession {
 			talk := restart(message())
 			talk.Sessions[1] = 0xb1
 			return talk.SendAck(1)
-		}(), []capture.FindingKind{capture.SessionChanged}, "no message had begun", "1 1 0 0 0 0 0 0 1"},
+		}(), []capture.FindingKind{capture.SessionChanged}, "no message was open", "1 1 0 0 0 0 0 0 1"},
 		{"close", message().Send(1, ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil).Send(1,
 			ext{Type: protocol.Error, Call: protocol.RecvInt, Tag: 4}, nil),
 			[]capture.FindingKind{capture.ClosedByPeer},
-			"rank 1 closes its session with rank 0: it shuts down; no message had begun", "1 1 0 0 0 0 0 0 1"},
+			"rank 1 closes its session with rank 0: it shuts down; no message was open", "1 1 0 0 0 0 0 0 1"},
 		{"the recording begins in mid-message", lose(lose(lose(message(), 5), 4), 3), nil, "", "1 1 0 0 0 0 0 0 1"},
 		{"the receiver takes less",
 			start().Send(0, request, nil).Send(1,

@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 			{capture.WrongDestination,
 				"packets to 127.0.0.4:2718 are for rank 2, and those from 127.0.0.4:2718 are of rank 3",
 				""},
-			{capture.NeverCleared, "what is at 127.0.0.4:2718 says that it is rank 3", "wrong_address 2"},
+			{capture.NeverCleared, "the node at 127.0.0.4:2718 identifies itself as rank 3", "wrong_address 2"},
 		},
 		"ranks_swapped_extended": {
 			{capture.WrongDestination,
@@ -88,7 +88,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestPossible: the possible causes of a wait are those that the recording does not rule out.
+// TestPossible: the possible causes of a wait are the ones that the recording does not rule out.
 func TestPossible(t *testing.T) {
 	const request, clear, data, ack = protocol.SendRequest, protocol.ClearToSend, protocol.Data, protocol.Ack
 	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
@@ -100,7 +100,7 @@ func TestPossible(t *testing.T) {
 	}{
 		{"SEND_REQUEST has crossed CLEAR_TO_SEND", 300 * time.Millisecond, []protocol.Type{request, clear, request},
 			[]string{"lost_packet 0", "lost_packet 1"}},
-		{"nothing has come from rank 1, which may be of any kind", time.Second, []protocol.Type{request},
+		{"no packet from rank 1, which may be of any kind", time.Second, []protocol.Type{request},
 			[]string{"process_ended 1", "wrong_profile 1", "restarted 0", "wrong_address 1"}},
 		{"the length is not known", time.Second, []protocol.Type{request, clear},
 			[]string{"path_mtu 0", "lost_packet 0", "process_ended 0"}},

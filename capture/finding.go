@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// find creates a finding about an event.
+// addFinding creates a finding about an event.
 func (t *Tracker) addFinding(kind FindingKind, e *Event, format string, args ...any) *Finding {
 	f := &Finding{Kind: kind, Text: fmt.Sprintf(format, args...), Packets: []int64{e.Packet}, Time: t.seconds(e.Time)}
 	if e.Message != 0 {
@@ -27,7 +27,7 @@ func (t *Tracker) addMessageFinding(kind FindingKind, msg *message, format strin
 	})
 }
 
-// about adds a message to the finding, and replaces the finding's list of packets.
+// relateTo adds a message to the finding, and replaces the finding's list of packets.
 func (f *Finding) relateTo(m *message, packets ...int64) {
 	f.Messages = appendNew(f.Messages, m.ID)
 	if len(packets) > 0 {

@@ -26,23 +26,23 @@ type flow struct {
 	node      *identity // the node at from
 	hasSent   bool      // a message has been seen
 	lastHeard time.Time // time of its last recorded datagram
-	// findIPFragments is true once the flow's IP fragmentation has been reported. acked is the length of the longest
+	// ipFragments is true once the flow's IP fragmentation has been reported. ackedLen is the length of the longest
 	// datagram of an acknowledged message.
 	ipFragments bool
 	ackedLen    int
-	// lateRequest is a SEND_REQUEST seen while the current message lacks its ACK. It is either a late copy of the current
-	// message's SEND_REQUEST or the first packet of the next message.
+	// lateRequest is a SEND_REQUEST seen while the current message lacks its ACK. It is either a late copy of the
+	// current message's SEND_REQUEST or the first packet of the next message.
 	lateRequest *Event
 
 	msg            *message // in progress
 	previous       *message // the previous message, for its copies and retransmissions
-	retransmitting bool     // DATA of last is being retransmitted
-	// withdrawn is one more than the number of the last revoked SEND_REQUEST.
+	retransmitting bool     // DATA of previous is being retransmitted
+	// minNumber is one more than the number of the last revoked SEND_REQUEST.
 	minNumber uint32
 	// earlyClears counts CLEAR_TO_SENDs that answer no SEND_REQUEST seen so far.
 	earlyClears earlyClears
-	// lastChecksum and length are the checksum and length of the last continuation datagram. sums is reusable memory for
-	// the checksums of a message.
+	// lastChecksum and lastLength are the checksum and length of the last continuation datagram. sums is reusable
+	// memory for the checksums of a message.
 	lastChecksum uint32
 	lastLength   int
 	sums         []uint32
@@ -115,7 +115,7 @@ func (f *flow) onRequest(event *Event) {
 	}
 }
 
-// next begins a message with its SEND_REQUEST.
+// startMessage begins a message with its SEND_REQUEST.
 func (f *flow) startMessage(event *Event) {
 	msg := f.newMessage(event)
 	f.recordArrival(msg, event, protocol.SendRequest)
@@ -136,8 +136,8 @@ func (f *flow) startMessage(event *Event) {
 	}
 }
 
-// startLateMessage decides that late began the next message, because the sender continues with that message. The ACK of
-// the current message is not in the recording.
+// startLateMessage decides that lateRequest began the next message, because the sender continues with that message. The
+// ACK of the current message is not in the recording.
 func (f *flow) startLateMessage(e *Event) {
 	late, msg := f.lateRequest, f.msg
 	if late == nil || msg == nil {
@@ -152,7 +152,7 @@ func (f *flow) startLateMessage(e *Event) {
 	f.startMessage(late)
 }
 
-// markLateDuplicate decides that late was a copy of the current message's SEND_REQUEST.
+// markLateDuplicate decides that lateRequest was a copy of the current message's SEND_REQUEST.
 func (f *flow) markLateDuplicate() {
 	late := f.lateRequest
 	f.lateRequest = nil
@@ -180,7 +180,7 @@ func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 	switch msg.state {
 	case requested, cleared:
 		if msg.crossed && msg.state == requested && f.reverse.msg == nil {
-			// A message in the other direction made an FPGA forget this request, and is now done.
+			// A message in the other direction made an FPGA discard this request, and is now done.
 			f.onRetransmission(msg, event)
 			break
 		}

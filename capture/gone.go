@@ -34,9 +34,9 @@ func (m *message) recordLoss(event *Event, what string) {
 	m.lastRetransmit = event.Time
 }
 
-// recordArrival records a packet with a header that arrived, or may have arrived. Its arrival proves that the packet
-// that it answers arrived as well. The result is true if all known copies of that packet counted as lost, which means
-// that they are missing from a recording.
+// recordArrival records a packet with a header that reached its destination, or may have reached it. Its arrival proves
+// that the packet that it answers arrived as well. The result is true if all known copies of that packet counted as
+// lost, which means that they are missing from a recording.
 func (f *flow) recordArrival(msg *message, e *Event, typ protocol.Type) (lacking bool) {
 	if e.fate() != pcapng.FateLost {
 		msg.arrivals[typ]++
@@ -56,8 +56,8 @@ func (f *flow) recordArrival(msg *message, e *Event, typ protocol.Type) (lacking
 	return len(msg.knownLosses) < before
 }
 
-// countUnrecorded removes the packets described by what from m.gone and counts them as unrecorded. It does nothing if
-// arrived is false.
+// countUnrecorded removes the losses with the given description from m.knownLosses and counts them as unrecorded. It
+// does nothing if arrived is false.
 func (f *flow) countUnrecorded(m *message, what string, arrived bool) {
 	if !arrived || len(m.knownLosses) == 0 {
 		return
@@ -83,7 +83,7 @@ func (f *flow) countUnrecorded(m *message, what string, arrived bool) {
 func (t *Tracker) reportUnrecorded() {
 	for _, name := range slices.Sorted(maps.Keys(t.unrecorded)) {
 		s := t.unrecorded[name]
-		t.addFinding(LostPacket, &Event{Time: s.first, Packet: s.list[0]}, "%s lacks %s that had arrived, as answers show",
+		t.addFinding(LostPacket, &Event{Time: s.first, Packet: s.list[0]}, "%s lacks %s that arrived, as answers show",
 			name, formatCount(s.n, "packet")).setPackets(s.list)
 	}
 }

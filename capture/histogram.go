@@ -13,10 +13,10 @@ const perOctave = 32
 // exactMessages is the maximum number of messages in a recording for which quantiles are exact.
 const exactMessages = 1_000_000
 
-// histogram counts durations in buckets, in constant memory. Until drop is called it also stores every duration. It
-// allocates octaves on demand, so thousands of histograms cost little.
+// histogram counts durations in buckets, in constant memory. Until dropSamples is called it also stores every duration.
+// It allocates octaves on demand, so thousands of histograms cost little.
 type histogram struct {
-	// durations contains every duration added, unless dropped is true.
+	// durations contains every duration added, unless isApproximate is true.
 	durations     []time.Duration
 	isApproximate bool
 	count         uint64
@@ -43,7 +43,7 @@ func (h *histogram) add(d time.Duration) {
 // dropSamples discards the stored durations; quantiles are approximate from then on.
 func (h *histogram) dropSamples() { h.durations, h.isApproximate = nil, true }
 
-// quantiles returns the quantiles: exact (nearest rank), or within 3.2 % after drop.
+// quantiles returns the quantiles: exact (nearest rank), or within 3.2 % after dropSamples.
 func (h *histogram) quantiles() Quantiles {
 	q := Quantiles{Count: h.count, Max: h.max.Seconds(), Approximate: h.isApproximate}
 	at := h.quantile

@@ -21,17 +21,17 @@ type identities struct {
 
 // identity describes the node at an address.
 type identity struct {
-	// sourceRank is the source rank in the node's packets. It is valid if spoke is true.
+	// sourceRank is the source rank in the node's packets. It is valid if hasSent is true.
 	sourceRank uint32
 	hasSent    bool
-	// addressedAs is the destination rank in the first packet to the node. It is valid if called is true.
+	// addressedAs is the destination rank in the first packet to the node. It is valid if wasAddressed is true.
 	addressedAs  uint32
 	wasAddressed bool
 	// misaddressed is true if a packet to the node named a rank other than the node's own.
 	misaddressed bool
 	// firstPadded is the number of the first packet in which the node padded a message with an odd number of words or
-	// none. firstUnpadded is the number of the first packet in which it did not pad such a message. Each is 0 if there is
-	// no such packet.
+	// none. firstUnpadded is the number of the first packet in which it did not pad such a message. Each is 0 if there
+	// is no such packet.
 	firstPadded, firstUnpadded int64
 	paddingReported            bool
 	// keepsRequesting is true if the node keeps retransmitting SEND_REQUEST, which no deployed node does.
@@ -66,7 +66,7 @@ func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 }
 
 // checkRanks checks that the source rank of a header has the same address as before, and that the node at the
-// destination address uses the destination rank. If the source rank has another known address, identify returns the
+// destination address uses the destination rank. If the source rank has another known address, checkRanks returns the
 // conversation with that address.
 func (t *Tracker) checkRanks(event *Event, from, to *flow) *conversation {
 	if len(t.ranks.addrs) > maxIdentities {

@@ -21,10 +21,10 @@ type JoinInfo struct {
 	// vantage point.
 	Packets int64 `json:"packets"`
 	Common  int64 `json:"common"`
-	// MissingPackets counts packets recorded at one vantage point but not at the next one, although the latter was
-	// recording. They were lost between the two, or by the second recorder.
+	// Missing counts packets recorded at one vantage point but not at the next one, although the latter was recording.
+	// They were lost between the two, or by the second recorder.
 	Missing []MissingPackets `json:"missing,omitempty"`
-	// OneWayFlow lists flows missing at a vantage point that recorded packets of the opposite direction.
+	// OneWay lists flows missing at a vantage point that recorded packets of the opposite direction.
 	OneWay []OneWayFlow `json:"one_way,omitempty"`
 	// Undecided counts packets whose fate is unknown because too many were in flight.
 	Undecided int64 `json:"undecided,omitempty"`
@@ -76,7 +76,7 @@ type OneWayFlow struct {
 
 // text describes the flow.
 func (o *OneWayFlow) text() string {
-	return fmt.Sprintf("none of the %s from %s to %s in %s is in %s, which has those of the other direction: all were "+
+	return fmt.Sprintf("none of the %s from %s to %s in %s is in %s, which has packets of the other direction: all were "+
 		"lost between them, or that recording has one direction only", formatCount(o.Packets,
 		"packet"), o.Src, o.Dst, o.In, o.NotIn)
 }
@@ -155,8 +155,8 @@ type vantageReader struct {
 	shortNames map[*survey]string
 	files      []*survey // still to be read
 	src        *source
-	// unit is the next packet, unless the packet is a TCP segment: that is in the source's decoder. at is the packet's
-	// time on the reference clock.
+	// unit is the next packet, unless the packet is a TCP segment, which the source's decoder holds. refTime is the
+	// packet's time on the reference clock.
 	unit      pcapng.Unit
 	result    decodeResult
 	refTime   int64
@@ -175,7 +175,7 @@ func (r *vantageReader) fileNames() (list []string) {
 	return list
 }
 
-// next reads the next packet.
+// advance reads the next packet.
 func (r *vantageReader) advance() error {
 	for {
 		if r.src == nil {

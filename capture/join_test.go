@@ -31,7 +31,7 @@ type places struct {
 	drift  float64
 	// delay is the minimum delay of packets. jitter is the maximum additional delay.
 	delay, jitter time.Duration
-	// notHere lists the packets missing from the first recording. notThere lists those missing from the second.
+	// notHere lists the packets missing from the first recording, and notThere the packets missing from the second.
 	notHere, notThere []int
 	anonymous         bool // IP packets have no identifications
 }
@@ -367,10 +367,10 @@ type sentPacket struct {
 func TestJoinWaits(t *testing.T) {
 	sr, cts := protocol.SendRequest, protocol.ClearToSend
 	for want, packets := range map[string][]sentPacket{
-		"SEND_REQUEST has arrived (packet 52, in there.pcap), and no answer was sent: rank 1 has not posted": {
+		"SEND_REQUEST arrived (packet 52, in there.pcap), and no answer was sent: rank 1 has not posted": {
 			{0, sr, false}, {200 * ms, sr, false},
 		},
-		"for CLEAR_TO_SEND from rank 1: no SEND_REQUEST has arrived: SEND_REQUEST (packets 51, 52) were lost": {
+		"for CLEAR_TO_SEND from rank 1: no SEND_REQUEST arrived: SEND_REQUEST (packets 51, 52) were lost": {
 			{0, sr, true}, {200 * ms, sr, true},
 		},
 		"for DATA from rank 0: CLEAR_TO_SEND (packet 52) was lost between there.pcap and here.pcap": {
@@ -426,7 +426,7 @@ func ended(t *testing.T, c *capturetest.Capture, lost uint64, end time.Time) []b
 	return file.Bytes()
 }
 
-// TestJoinDatagramLost: in a message of several datagrams, the finding gives the number of the lost one.
+// TestJoinDatagramLost: in a message of several datagrams, the finding contains the number of the lost one.
 func TestJoinDatagramLost(t *testing.T) {
 	p := places{c: exchange(10), delay: 3 * time.Microsecond, offset: 300 * ms, notThere: []int{24}}
 	again := slices.Clone(p.c.Packets[22:24]) // DATA of message 5, not acknowledged yet
@@ -458,7 +458,7 @@ func TestJoinUnrecordedTail(t *testing.T) {
 		})
 	}
 	r := places{c: c, delay: 3 * time.Microsecond, offset: 300 * ms, notThere: []int{10}}.join(t)
-	if len(r.Findings) != 1 || r.Findings[0].Text != "there.pcap lacks 1 packet that had arrived, as answers show" {
+	if len(r.Findings) != 1 || r.Findings[0].Text != "there.pcap lacks 1 packet that arrived, as answers show" {
 		t.Errorf("%+v", r.Findings)
 	}
 }
@@ -474,8 +474,8 @@ func TestJoinUnrecorded(t *testing.T) {
 		t.Fatalf("%+v, %+v", r.Summary.All, r.Findings)
 	}
 	for _, want := range []string{
-		"here.pcap lacks 1 packet that had arrived, as answers show",
-		"there.pcap lacks 4 packets that had arrived, as answers show",
+		"here.pcap lacks 1 packet that arrived, as answers show",
+		"there.pcap lacks 4 packets that arrived, as answers show",
 	} {
 		if !slices.ContainsFunc(r.Findings, func(f capture.Finding) bool { return f.Text == want }) {
 			t.Errorf("%+v, want %q", r.Findings, want)

@@ -29,7 +29,7 @@ func (j *JoinInfo) Lines() []string {
 			line += "; its clock " + point.Clock.text()
 		}
 		if point.Dropped > 0 {
-			line += fmt.Sprintf("; its recorder lost %s: what is not in it is not said to be lost on the way",
+			line += fmt.Sprintf("; its recorder lost %s: packets missing from it are not reported as lost on the way",
 				formatCount(point.Dropped, "packet"))
 		}
 		lines = append(lines, line)

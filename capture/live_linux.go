@@ -128,7 +128,7 @@ func setFilter(fd int, program []bpf.RawInstruction) error {
 		&unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]})
 }
 
-// Next implements records.
+// Next implements recordReader.
 func (l *liveReader) Next(rec *pcapng.Record) error {
 	for {
 		// A read that does not block ignores the deadline, so a continuous stream of packets would never end.
@@ -172,7 +172,7 @@ func stamp(oob []byte) time.Time {
 
 // dropped returns the number of packets dropped by the kernel so far.
 func (l *liveReader) dropped() int64 {
-	l.conn.Control(func(fd uintptr) { //nolint:errcheck // closed: the count stays
+	l.conn.Control(func(fd uintptr) { //nolint:errcheck // if closed, the count is unchanged
 		// Reading the statistics resets the kernel's counters.
 		if s, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
 			l.drops.Add(int64(s.Drops))

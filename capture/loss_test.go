@@ -104,7 +104,7 @@ func TestLostDatagram(t *testing.T) {
 			"2 of 3 datagrams (2804 of 4220 bytes) arrived, datagram 2 (bytes 1384–2799) is missing"},
 		"the first": {acked(5*ms, drop(fragmented(1000, cpu), 3)),
 			"DATA was lost, or is not in the recording; 2 continuation datagrams (2616 bytes) arrived without it"},
-		"the last, and the sender goes on": {renumber(append(drop(fragmented(1000, cpu), 5), whole(3000*ms, 0, 1)...)),
+		"the last, and the sender continues": {renumber(append(drop(fragmented(1000, cpu), 5), whole(3000*ms, 0, 1)...)),
 			"2 of 3 datagrams (2800 of 4000 bytes) arrived, datagram 3 (bytes 2800–3999) is missing"},
 	} {
 		t.Run(name, func(t *testing.T) { oneFinding(t, c.units, capture.LostPacket, c.want) })
@@ -151,7 +151,7 @@ func TestDuplicatedData(t *testing.T) {
 			[]string{fpga, library}},
 		"to an FPGA": {acked(5*ms, pads, double(sound, 3, time.Microsecond)),
 			[]string{"rank 1, which pads as an FPGA does, " + fpga, "not " + library}},
-		"to one that is none": {acked(5*ms, whole(-10*ms, 1, 0), double(sound, 3, time.Microsecond)),
+		"to another node": {acked(5*ms, whole(-10*ms, 1, 0), double(sound, 3, time.Microsecond)),
 			[]string{"not " + fpga, "upstream's CPU library, which rank 1 may run, " + library}},
 		"a continuation": {acked(5*ms, double(sound, 4, time.Microsecond)), []string{
 			"the duplicate cannot be distinguished from the next part, so that the data is corrupt, or retransmitted",
@@ -179,7 +179,7 @@ func TestDuplicatedData(t *testing.T) {
 	})
 	t.Run("retransmitted", func(t *testing.T) {
 		oneFinding(t, acked(205*ms, sound, dataUnits(203*ms, 1000, protocol.CPUShape(), false)), capture.LostPacket,
-			"where a part of it had arrived, an FPGA "+fpga,
+			"where a part of it was received, an FPGA "+fpga,
 			"upstream's CPU library "+library+", if not much more than 100 ms have passed since the last datagram")
 	})
 }
@@ -217,7 +217,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		"not yet three times": {asking(0, 0.1, 1.2), capture.NeverCleared,
 			[]string{"retransmitted 2 times", "not forever"}},
 		"three times": {asking(deployed...), capture.NeverCleared,
-			[]string{"retransmitted 3 times: a deployed node now waits forever, a zrlmpid goes on, and the recording " +
+			[]string{"retransmitted 3 times: a deployed node now waits forever, a zrlmpid continues, and the recording " +
 				"ends too soon to decide"}},
 		"three times, then no more": {append(asking(deployed...), others(10)...), capture.RetransmissionsExhausted,
 			[]string{"retransmitted 3 times, and then not for 6.7s: a deployed node has stopped and waits forever"}},
@@ -225,16 +225,16 @@ func TestRequestsAreCounted(t *testing.T) {
 			[]string{"retransmitted 4 times: a deployed node stops after 3 times, so rank 0 is a zrlmpid, or was " +
 				"started again", "not forever"}},
 		"six times": {asking(ours...), capture.NeverCleared,
-			[]string{"retransmitted 6 times, and rank 0 goes on", "not forever", "not ever:"}},
+			[]string{"retransmitted 6 times, and rank 0 continues", "not forever", "not ever:"}},
 		"six times, then no more": {append(asking(ours...), others(30)...), capture.NeverCleared,
-			[]string{"retransmitted 6 times, and then not for 17.7s: rank 0 is no deployed node", "its call has ended",
+			[]string{"retransmitted 6 times, and then not for 17.7s: rank 0 is no deployed node", "its call ended",
 				"not forever"}},
 		"a program that was started again": {append(asking(append(slices.Clone(deployed), again(deployed, 7)...)...),
 			others(20)...), capture.RetransmissionsExhausted,
 			[]string{"retransmitted 3 times, and then not for 9.7s"}},
 		"a zrlmpid's next message": {append(append(asking(ours...), whole(13*time.Second, 0, 1)[1:]...),
 			asking(again(deployed, 20)...)...), "",
-			[]string{"retransmitted 3 times, and rank 0 goes on", "not forever"}},
+			[]string{"retransmitted 3 times, and rank 0 continues", "not forever"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := analyze(renumber(c.units))

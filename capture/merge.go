@@ -44,7 +44,7 @@ type merger struct {
 	heldData int
 	pending  map[uint64][]*heldPacket
 	free     []*heldPacket
-	// lastDelivery maps the key of a datagram to the time of its last delivery. given lists deliveries in order.
+	// lastDelivery maps the key of a datagram to the time of its last delivery. deliveries lists them in order.
 	lastDelivery map[uint64]int64
 	deliveries   []delivery
 
@@ -99,7 +99,7 @@ type delivery struct {
 	at  int64
 }
 
-// maxVantages is the maximum number of vantage points. heldPacket.seen has a bit for each.
+// maxVantages is the maximum number of vantage points. heldPacket.seenMask has a bit for each.
 const maxVantages = 64
 
 func newMerger(options Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger,
@@ -188,7 +188,7 @@ func (m *merger) findRoute(f *mergedFlow) {
 	slices.SortFunc(f.route, func(a, b hop) int { return cmp.Compare(a.delay, b.delay) })
 }
 
-// flowOrder reports which of two vantage points sees a flow first, encoded as flowLink.first, and the delay from base
+// flowOrder reports which of two vantage points sees a flow first, encoded as flowLink.order, and the delay from base
 // to other, which is negative if other sees it first.
 func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first int, delay int64) {
 	fl, ok := link.flows[key]
@@ -343,7 +343,7 @@ func (p *heldPacket) addSighting(r *vantageReader, unit *pcapng.Unit) int {
 }
 
 // findPending returns the pending packet, seen at another vantage point, that equals a datagram. Of several packets
-// with the same bytes, such as retransmissions, it returns the one whose delay is closest to the usual delay.
+// with the same bytes, such as retransmissions, it returns the one whose delay is closest to the estimated delay.
 func (m *merger) findPending(f *mergedFlow, key uint64, unit *pcapng.Unit, id uint16, at int64,
 	station int) *heldPacket {
 	var best *heldPacket
@@ -379,7 +379,7 @@ func (m *merger) removePending(held *heldPacket) {
 	m.pending[held.key] = list
 }
 
-// hold adds a packet to the queue.
+// enqueue adds a packet to the queue.
 func (m *merger) enqueue(unit *pcapng.Unit) *heldPacket {
 	var held *heldPacket
 	if n := len(m.free); n > 0 {
@@ -453,7 +453,7 @@ func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, d
 	return pcapng.FateUnknown, 0, 0, true
 }
 
-// recorded reports whether a packet would have been recorded at a station of its route.
+// wouldBeRecorded reports whether a packet would have been recorded at a vantage point of its route.
 func (m *merger) wouldBeRecorded(held *heldPacket, i int) bool {
 	s := held.flow.route[i]
 	v := m.vantages[s.vantage]

@@ -17,8 +17,8 @@ type messagePhase uint8
 const (
 	requested messagePhase = iota
 	cleared
-	receiving // some of DATA has arrived
-	received  // all of DATA has arrived
+	receiving // part of DATA was received
+	received  // all of DATA was received
 )
 
 // message is a Message in progress.
@@ -33,7 +33,7 @@ type message struct {
 	firstDataEnd                             time.Time // dataEnd without retransmissions
 	lastRequest, lastClear, lastData         time.Time
 	dataPackets                              int
-	longestDatagram                          int // longestDatagram datagram of DATA, in bytes
+	longestDatagram                          int // of DATA, in bytes
 	dataPacket                               int64
 	sum                                      uint32 // of the payload in the first datagram
 	duplicatePacket                          int64  // continuation datagram that equals the previous one
@@ -42,20 +42,21 @@ type message struct {
 	inferredLoss                             string // name of a packet that must have been lost
 	problem                                  string
 	clearedByStale, crossed, hasTypeMismatch bool
-	// number is the number of the message's SEND_REQUEST (P28). unclear is true if the CLEAR_TO_SEND was revoked and no
-	// SEND_REQUEST followed. withdrawn is true if the SEND_REQUEST was revoked.
+	// requestNumber is the number of the message's SEND_REQUEST (P28). clearRevoked is true if the CLEAR_TO_SEND was
+	// revoked and no SEND_REQUEST followed. requestRevoked is true if the SEND_REQUEST was revoked.
 	requestNumber                uint32
 	clearRevoked, requestRevoked bool
 	explained, reported          bool
-	// next and nextCallPacket are the time and packet of the sender's next call, if the sender made one without being
-	// cleared.
+	// nextCall and nextCallPacket are the time and packet of the sender's next call, if the sender made one without
+	// being cleared.
 	nextCall       time.Time
 	nextCallPacket int64
-	// requestSends and datas track the sender's transmissions of SEND_REQUEST and DATA.
+	// requestSends and dataSends track the sender's transmissions of SEND_REQUEST and DATA.
 	requestSends, dataSends retransmissions
 	dataProgress            dataProgress
-	// progressAtLoss is the part that had been received when the loss of a datagram of DATA was detected. compared is true
-	// once a retransmission was compared with it; gap is then the number of the lost datagram, counted from 1, if known.
+	// progressAtLoss is the part that had been received when the loss of a datagram of DATA was detected. isCompared is
+	// true once a retransmission was compared with it; lostDatagram is then the number of the lost datagram, counted
+	// from 1, if known.
 	progressAtLoss *dataProgress
 	lostDatagram   int64
 	isCompared     bool
@@ -63,12 +64,13 @@ type message struct {
 	headlessPackets, headlessBytes int64
 	lastPacket                     int64 // last packet with a header
 	// knownLosses lists the packets that were lost as several recordings show; lostDataHeaders counts the lost DATA
-	// headers. arrived is the last SEND_REQUEST that was shown to have arrived, and arrivedIn is its time.
+	// headers. arrivedRequest is the number of the last SEND_REQUEST that is known to have reached its destination, in
+	// recording arrivedIn.
 	knownLosses     []knownLoss
 	lostDataHeaders int
 	arrivedRequest  int64
 	arrivedIn       string
-	// arrivals counts, by type, the packets that arrived or may have arrived.
+	// arrivals counts, by type, the packets that reached or may have reached their destination.
 	arrivals [protocol.Error + 1]int
 }
 
@@ -94,7 +96,7 @@ func (r *retransmissions) recordSend(at time.Time) {
 	r.last = at
 }
 
-// open begins a message with the event of its first packet.
+// newMessage begins a message with the event of its first packet.
 func (f *flow) newMessage(event *Event) *message {
 	f.reportLast()
 	f.tracker.messages++
@@ -118,7 +120,7 @@ func (f *flow) newMessage(event *Event) *message {
 	return msg
 }
 
-// retransmitted records a retransmission.
+// onRetransmission records a retransmission.
 func (f *flow) onRetransmission(msg *message, event *Event) {
 	switch event.Header.Type {
 	case protocol.SendRequest:
@@ -145,7 +147,7 @@ func (m *message) inferLoss(what string) {
 	}
 }
 
-// verdict records a problem of the message. Only the first counts.
+// setProblem records a problem of the message. Only the first counts.
 func (m *message) setProblem(text string) {
 	if m.problem == "" {
 		m.problem = text
@@ -187,8 +189,8 @@ func (m *message) addPayload(event *Event) {
 	}
 }
 
-// end closes a message. The message is reported when the next message of the flow begins, because its packets may be
-// retransmitted until then.
+// endMessage closes a message. The message is reported when the next message of the flow begins, because its packets
+// may be retransmitted until then.
 func (f *flow) endMessage(m *message, e *Event, complete bool) {
 	e.Message = m.ID
 	if m.Complete = complete; !complete {
@@ -248,7 +250,7 @@ func (f *flow) retransmissionText(msg *message) string {
 		return ""
 	case msg.dataPackets > 1 && msg.isFragmented():
 		text := fmt.Sprintf("; %s retransmitted, DATA of several datagrams among them", packetsWere(msg.Retransmissions))
-		return text + f.harmText(msg, "where a part of it had arrived, ", "the second header",
+		return text + f.harmText(msg, "where a part of it was received, ", "the second header",
 			", if not much more than 100 ms have passed since the last datagram")
 	}
 	return fmt.Sprintf("; %s retransmitted", packetsWere(msg.Retransmissions))
@@ -283,7 +285,7 @@ func (f *flow) reportMessage(msg *message) {
 	msg.Steps = nil
 }
 
-// between returns the time from a to b in seconds, or nil if one of them is unknown or b is before a.
+// secondsBetween returns the time from a to b in seconds, or nil if one of them is unknown or b is before a.
 func secondsBetween(a, b time.Time) *float64 {
 	if a.IsZero() || b.IsZero() || b.Before(a) {
 		return nil

@@ -48,7 +48,7 @@ func (s *Stats) ignoredAdvice() string {
 	return "record IP packets on an interface between the ranks"
 }
 
-// SkippedReasons returns Stats.Ignored for the skipped packets.
+// SkippedReasons returns Stats.SkippedReasons for the skipped packets.
 func (s *Summary) SkippedReasons() []string {
 	stats := Stats{Skipped: s.Skipped}
 	return stats.SkippedReasons()

@@ -18,9 +18,9 @@ import (
 // offloadedWords lists the lengths of the messages in an offloaded recording.
 var offloadedWords = []uint32{1, 346, 347, 348, 702, 1000, 22000}
 
-// isCoalesced returns a recording of complete messages. The kernel has coalesced up to 45 of their datagrams into one
+// offloaded returns a recording of complete messages. The kernel has coalesced up to 45 of their datagrams into one
 // packet.
-func isCoalesced(link int) *capturetest.Capture {
+func offloaded(link int) *capturetest.Capture {
 	c := capturetest.New(link)
 	for i, words := range offloadedWords {
 		c.AddMessage(time.Unix(1700000000, 0).Add(time.Duration(i)*ms), capturetest.Message{
@@ -62,12 +62,12 @@ func TestOffloadAndSnapLength(t *testing.T) {
 		for name, link := range map[string]int{"ethernet": capturetest.Ethernet, "raw": capturetest.Raw,
 			"any": capturetest.SLL} {
 			t.Run(fmt.Sprintf("%s %d", name, snap), func(t *testing.T) {
-				expectOffloaded(t, isCoalesced(link).Truncate(snap).Pcap(capturetest.Format{}))
-				expectOffloaded(t, isCoalesced(link).Truncate(snap).Pcapng(capturetest.Format{}))
+				expectOffloaded(t, offloaded(link).Truncate(snap).Pcap(capturetest.Format{}))
+				expectOffloaded(t, offloaded(link).Truncate(snap).Pcapng(capturetest.Format{}))
 			})
 		}
 		t.Run(fmt.Sprintf("no length in IP and UDP headers %d", snap), func(t *testing.T) {
-			c := isCoalesced(capturetest.Raw)
+			c := offloaded(capturetest.Raw)
 			for i := range c.Packets {
 				c.Edit(i+1, func(b []byte) []byte {
 					binary.BigEndian.PutUint16(b[2:], 0)
@@ -82,7 +82,7 @@ func TestOffloadAndSnapLength(t *testing.T) {
 
 // TestTooLittleRecorded: packets that are too short to be identified are counted and do not cause findings.
 func TestTooLittleRecorded(t *testing.T) {
-	r := analyzeFile(t, isCoalesced(capturetest.Ethernet).Truncate(14+28+19).Pcap(capturetest.Format{}))
+	r := analyzeFile(t, offloaded(capturetest.Ethernet).Truncate(14+28+19).Pcap(capturetest.Format{}))
 	check(t, r, nil, nil)
 	if n := r.Summary.Skipped["cut_short"]; n != r.Summary.Packets || len(r.Messages) != 0 {
 		t.Errorf("%d of %d packets are counted as cut short, %d messages", n, r.Summary.Packets, len(r.Messages))
@@ -92,7 +92,7 @@ func TestTooLittleRecorded(t *testing.T) {
 // TestWriterKeepsTheLength: when a truncated packet is written to a file, the file contains its original length.
 func TestWriterKeepsTheLength(t *testing.T) {
 	for _, snap := range []int{74, 1 << 17} {
-		src, err := capture.Options{}.NewReader(bytes.NewReader(isCoalesced(capturetest.Ethernet).Truncate(snap).Pcap(capturetest.Format{})), "test")
+		src, err := capture.Options{}.NewReader(bytes.NewReader(offloaded(capturetest.Ethernet).Truncate(snap).Pcap(capturetest.Format{})), "test")
 		if err != nil {
 			t.Fatal(err)
 		}

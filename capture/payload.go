@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// data handles DATA with a header.
+// onData handles DATA with a header.
 func (f *flow) onData(event *Event, payload []byte, truncated int) {
 	f.hasSent = true
 	if f.lateRequest != nil && f.msg != nil {
-		// DATA that soon follows late belongs to the next message even if its bytes are the same, because a
+		// DATA that soon follows lateRequest belongs to the next message even if its bytes are the same, because a
 		// retransmission would not come so soon.
 		if event.Time.Sub(f.lateRequest.Time) >= duplicateWindow && f.msg.sameData(event, payload) {
 			f.markLateDuplicate()
@@ -175,7 +175,7 @@ func (t *Tracker) padTruncated(b []byte, truncated int) []byte {
 	return t.scratch
 }
 
-// take passes payload to the receiving half, which determines its position in the message.
+// feedPayload passes payload to the receiving half, which determines its position in the message.
 func (f *flow) feedPayload(msg *message, event *Event, b []byte, begins bool) {
 	now := f.tracker.instant(event.Time)
 	event.Message, event.IsData, event.DataPacket = msg.ID, true, msg.dataPacket
@@ -257,7 +257,7 @@ func (f *flow) feedHeader(now handshake.Instant, event *Event, m *message, b []b
 	return f.locatePayload(event, b)
 }
 
-// place determines the position of payload, or why it was dropped, from the actions of the receiving half.
+// locatePayload determines the position of payload, or why it was dropped, from the actions of the receiving half.
 func (f *flow) locatePayload(event *Event, b []byte) handshake.Reason {
 	reason := handshake.ReasonNone
 	for _, action := range f.acts {

@@ -13,7 +13,8 @@ import (
 const longDatagram = 548
 
 // possibleCauses returns the possible causes of a wait. A single recording shows which packets were sent but not
-// whether they arrived. If several recordings show arrivals, the findings name the cause and possible returns nil.
+// whether they arrived. If several recordings show arrivals, the findings name the cause and possibleCauses returns
+// nil.
 func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
 	msg, f := w.msg, w.flow
 	if t.isJoined {

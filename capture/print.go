@@ -43,13 +43,13 @@ type JSONEvent struct {
 	Complete      bool   `json:"complete,omitempty"`
 	Retransmitted bool   `json:"retransmitted,omitempty"`
 	Duplicate     bool   `json:"duplicate,omitempty"`
-	// Reason is why a live rank would drop the packet; Byte is the offending byte of the packet's header.
+	// Reason is why a live rank would drop the packet; BadByte is the offending byte of the packet's header.
 	Reason string `json:"reason,omitempty"`
 	Byte   *uint8 `json:"byte,omitempty"`
 	// Extended holds the additional fields of a packet of the extended profile.
 	Extended *JSONExtended `json:"extended,omitempty"`
-	// JSONSighting lists the recordings that contain the packet, if several recordings were joined. Fate is delivered,
-	// lost or copied, if the recordings show it.
+	// Seen lists the recordings that contain the packet, if several recordings were joined. Fate is delivered, lost or
+	// copied, if the recordings show it.
 	Seen []JSONSighting `json:"seen,omitempty"`
 	Fate string         `json:"fate,omitempty"`
 }
@@ -62,7 +62,7 @@ type JSONSighting struct {
 	Time      time.Time `json:"time"`
 }
 
-// JSONEvent returns the event in its JSON form.
+// JSON returns the event in its JSON form.
 func (e *Event) JSON() JSONEvent {
 	event := JSONEvent{
 		Packet: e.Packet, Time: e.Time, Proto: e.Proto.String(), Src: e.Src.String(), Dst: e.Dst.String(),

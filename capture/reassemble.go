@@ -33,10 +33,10 @@ type tcpFlow struct {
 	src, dst netip.AddrPort
 }
 
-// decodeTCP is the part of a stream carried by a packet.
+// tcpSegment is the part of a stream carried by a packet.
 type tcpSegment struct {
 	seq uint32
-	// data holds the recorded bytes. missing is the number of bytes after them that were not recorded.
+	// data holds the recorded bytes. unrecorded is the number of bytes after them that were not recorded.
 	data       []byte
 	unrecorded int
 	packet     int64
@@ -79,8 +79,8 @@ func newReassembler() *reassembler {
 	return &reassembler{streams: make(map[tcpFlow]*tcpStream)}
 }
 
-// add adds a segment. If the segment is in order, add stores it in u and returns gotUnit. Whatever the verdict, further
-// units may be ready for pop.
+// addSegment adds a segment. If the segment is in order, addSegment stores it in unit and returns gotUnit. Whatever the
+// result, further units may be ready for pop.
 func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcapng.Unit) decodeResult {
 	stream := r.getStream(f, &seg, syn)
 	if syn {
@@ -114,7 +114,7 @@ func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcap
 	return gotUnit
 }
 
-// stream returns the stream of a flow, which it creates if necessary. A SYN restarts the stream unless that SYN was
+// getStream returns the stream of a flow, which it creates if necessary. A SYN restarts the stream unless that SYN was
 // seen before.
 func (r *reassembler) getStream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 	first := seg.seq
@@ -193,7 +193,7 @@ func (r *reassembler) drainHeld(stream *tcpStream, by *tcpSegment) {
 	r.updateHole(stream, moved)
 }
 
-// take removes the first held segment of a stream.
+// removeFirst removes the first held segment of a stream.
 func (r *reassembler) removeFirst(s *tcpStream) tcpSegment {
 	seg := s.pending[0]
 	s.pending[0] = tcpSegment{}

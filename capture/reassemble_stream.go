@@ -12,16 +12,17 @@ import (
 // tcpStream is one direction of a TCP connection.
 type tcpStream struct {
 	flow tcpFlow
-	// next is the sequence number of the next byte to deliver. first is the sequence number of the first byte after the
-	// SYN.
+	// nextSeq is the sequence number of the next byte to deliver. first is the sequence number of the first byte after
+	// the SYN.
 	nextSeq, first uint32
 	synSeen        bool
 	// isNew is true until the first unit is delivered.
 	isNew bool
-	// pending holds the segments after a hole, sorted by sequence number. held is their memory in bytes.
+	// pending holds the segments after a hole, sorted by sequence number. heldBytes is their memory in bytes.
 	pending   []tcpSegment
 	heldBytes int
-	// holeSince is the time of the first segment after the hole. hole is the stream's element in reassembler.holes.
+	// holeSince is the time of the first segment after the hole. holeElement is the stream's element in
+	// reassembler.holes.
 	holeSince           time.Time
 	holeElement, recent *list.Element
 }

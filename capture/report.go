@@ -29,8 +29,8 @@ type Message struct {
 	Complete bool `json:"complete"`
 	// Verdict is "ok", or a few words about the problem.
 	Verdict string `json:"verdict"`
-	// EndTime is set if the pair continued although the message had no ACK: it is the time of the first packet that shows
-	// this. It is zero if the message is complete or was still open at the end of the recording.
+	// EndTime is set if the pair continued although the message had no ACK: it is the time of the first packet that
+	// shows this. It is zero if the message is complete or was still open at the end of the recording.
 	EndTime time.Time `json:"-"`
 	// Steps lists the first packets of the message in order, at most KeepSteps of them.
 	Steps []Step `json:"-"`
@@ -63,11 +63,11 @@ type Step struct {
 
 // Finding is a problem, or another fact worth knowing, that the analysis found in the recording.
 type Finding struct {
-	// FindingKind is one of the Kind constants.
+	// Kind is one of the FindingKind constants.
 	Kind FindingKind `json:"kind"`
 	// Packets lists the numbers of the packets that are evidence of the finding.
 	Packets []int64 `json:"packets"`
-	// Text describes what happened.
+	// Text describes the finding.
 	Text string `json:"text"`
 	// Messages are the IDs of the affected messages.
 	Messages []int64 `json:"messages,omitempty"`
@@ -83,7 +83,7 @@ type Finding struct {
 type Wait struct {
 	// Message is the ID of the message.
 	Message int64
-	// Rank is waiting for a packet from Peer. For is the name of the packet's type.
+	// Rank is waiting for a packet from Peer. PacketType is the name of the packet's type.
 	Rank, Peer int
 	PacketType string
 	Since      time.Time
@@ -106,15 +106,15 @@ const (
 	WrongSource FindingKind = "wrong_source"
 	// WrongDestination: a packet names a rank other than the rank at its destination address.
 	WrongDestination FindingKind = "wrong_destination"
-	// Fragmented: a datagram was split into IP fragments, which an FPGA does not reassemble.
+	// FragmentedPacket: a datagram was split into IP fragments, which an FPGA does not reassemble.
 	FragmentedPacket FindingKind = "fragmented"
 	// DatatypeMismatch: one rank uses INT and the other FLOAT.
 	DatatypeMismatch FindingKind = "datatype_mismatch"
 	// ReservedByte: a header byte that must be 0 is not 0. Deployed nodes drop the packet silently.
 	ReservedByte FindingKind = "reserved_byte"
-	// BadHeader: a header has a defect other than those above.
+	// BadHeader: a header has a defect of another kind.
 	BadHeader FindingKind = "bad_header"
-	// Padding: a node pads some messages but not others.
+	// MixedPadding: a node pads some messages but not others.
 	MixedPadding FindingKind = "padding"
 	// SizeMismatch: more or fewer bytes arrived than DATA announced.
 	SizeMismatch FindingKind = "size_mismatch"
@@ -124,18 +124,18 @@ const (
 	RetransmissionsExhausted FindingKind = "retransmissions_exhausted"
 	// NeverCleared: a SEND_REQUEST was never answered.
 	NeverCleared FindingKind = "never_cleared"
-	// Corrupt: the checksum of a packet of the extended profile is wrong.
+	// CorruptPacket: the checksum of a packet of the extended profile is wrong.
 	CorruptPacket FindingKind = "corrupt"
 	// SessionChanged: a rank has a new session with a peer of the extended profile, because it was restarted or had
 	// declared the peer unreachable.
 	SessionChanged FindingKind = "session_changed"
 	// ClosedByPeer: a rank of the extended profile announced that it shuts down.
 	ClosedByPeer FindingKind = "closed_by_peer"
-	// Refused: a receiver of the extended profile refused a message.
+	// RefusedMessage: a receiver of the extended profile refused a message.
 	RefusedMessage FindingKind = "refused"
 	// Wedged: a node is in a state that it cannot leave by itself. The text names the trap of the protocol document.
 	Wedged FindingKind = "wedged"
-	// Waiting: a rank is still waiting at the end of the recording.
+	// StillWaiting: a rank is still waiting at the end of the recording.
 	StillWaiting FindingKind = "waiting"
 	// Deadlock: ranks wait for each other in a cycle at the end of the recording.
 	Deadlock FindingKind = "deadlock"

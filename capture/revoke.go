@@ -49,8 +49,8 @@ func (f *flow) onRequestRevoked(event *Event) {
 	f.endMessage(msg, event, false)
 }
 
-// unclear handles the revocation of a CLEAR_TO_SEND: the receive was canceled, and the sender requests again with the
-// next number.
+// onClearRevoked handles the revocation of a CLEAR_TO_SEND: the receive was canceled, and the sender requests again
+// with the next number.
 func (f *flow) onClearRevoked(event *Event) {
 	f.reportUnsolicited()
 	msg := f.msg

@@ -47,7 +47,7 @@ var skipNames = [numDecodeResults]string{
 // fast enough. No other counter includes them.
 const SkipKernelDrops = "dropped_by_kernel"
 
-// skipCounts counts packets by verdict, and packets of unknown link types separately. Arrays avoid a map look-up for
+// skipCounts counts packets by result, and packets of unknown link types separately. Arrays avoid a map look-up for
 // each packet.
 type skipCounts struct {
 	byResult [numDecodeResults]int64

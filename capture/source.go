@@ -60,7 +60,7 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 	return s, nil
 }
 
-// records yields the packets of a file or an interface. Next returns io.EOF at the end.
+// recordReader yields the packets of a file or an interface. Next returns io.EOF at the end.
 type recordReader interface {
 	Next(*pcapng.Record) error
 }
@@ -80,7 +80,7 @@ type source struct {
 	// written by a pcapng.Writer, because such files contain only ZRLMPI packets.
 	metadata       *pcapng.Metadata
 	trustFilePorts bool
-	// err is the error returned by records at their end.
+	// err is the error returned by the recordReader at its end.
 	err error
 }
 
@@ -101,8 +101,8 @@ func (s *source) Next(unit *pcapng.Unit) error {
 	}
 }
 
-// packet reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records it
-// sets err.
+// readPacket reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records
+// it sets err.
 func (s *source) readPacket(unit *pcapng.Unit) decodeResult {
 	if err := s.records.Next(&s.rec); err != nil {
 		s.err = s.convertError(err)
@@ -121,7 +121,7 @@ func (s *source) readPacket(unit *pcapng.Unit) decodeResult {
 	return v
 }
 
-// convertError converts an error from records to the error that Next returns.
+// convertError converts an error from the recordReader to the error that Next returns.
 func (s *source) convertError(err error) error {
 	offset := int64(unknownOffset)
 	at, _ := errors.AsType[*pcapng.Error](err)

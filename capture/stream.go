@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// stream parses one direction of a TCP connection: headers, and payload after the headers of DATA.
+// streamParser parses one direction of a TCP connection: headers, and payload after the headers of DATA.
 type streamParser struct {
 	header      [protocol.HeaderLen]byte
 	headerBytes int   // bytes of the header
 	payloadLeft int64 // payload bytes still to come
 	isLost      bool  // packet boundaries are unknown
-	// extPacket is an incomplete packet of the extended profile, or nil. cut is the number of its bytes that were not
-	// recorded.
+	// extPacket is an incomplete packet of the extended profile, or nil. unrecorded is the number of its bytes that
+	// were not recorded.
 	extPacket  []byte
 	unrecorded int
 }

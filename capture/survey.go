@@ -37,8 +37,8 @@ type survey struct {
 	skipMask      uint64 // keys with any of these bits are not sampled
 	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
 	begin, end int64
-	// recordingEnd is the end of the recording according to the file, or the time of the last packet if the file does not
-	// have it.
+	// recordingEnd is the end of the recording according to the file, or the time of the last packet if the file lacks
+	// it.
 	recordingEnd int64
 	// longestPause is the longest time between two packets. series is the number of the series of files that this file
 	// belongs to.

@@ -46,12 +46,12 @@ type Tracker struct {
 	ended           bool
 	ext             Extended // of the event, with space for ranges
 	extOpenMessages int      // open messages of the extended profile
-	// joined is true if the units are from several recordings, which may show whether packets arrived.
+	// isJoined is true if the units are from several recordings, which may show whether packets arrived.
 	isJoined bool
 	// unrecorded maps the name of a recording to the packets missing in it.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets of which too few
-	// bytes were recorded to identify them.
+	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets of which too
+	// few bytes were recorded to identify them.
 	notFollowed, cutShortPackets int64
 	head                         [protocol.HeaderLen]byte // of a truncated packet
 }
@@ -115,7 +115,7 @@ func (t *Tracker) ProcessUnit(unit *pcapng.Unit) {
 	t.emitFindings()
 }
 
-// segments processes each datagram of a unit that the kernel coalesced.
+// processSegments processes each datagram of a unit that the kernel coalesced.
 func (t *Tracker) processSegments(c *conversation, forward bool, u *pcapng.Unit) {
 	for rest := *u; rest.WireLen() > 0; {
 		part := splitUnit(&rest, protocol.MaxDatagram)
@@ -188,7 +188,7 @@ func (t *Tracker) emit(e *Event) {
 	}
 }
 
-// datagram processes a UDP datagram. Like a live receiver, it decides by the state of the message whether the
+// processDatagram processes a UDP datagram. Like a live receiver, it decides by the state of the message whether the
 // datagram is payload.
 func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Unit) {
 	out, in := orientFlows(&c.flows, forward)

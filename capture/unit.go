@@ -28,9 +28,9 @@ type Stats struct {
 	// does not contain them.
 	Comment string
 	End     time.Time
-	// Skipped counts the ignored packets by reason, for example those that are not UDP or TCP, or corrupt.
+	// Skipped counts the ignored packets by reason, for example because they are corrupt, or not UDP or TCP.
 	Skipped map[string]int64
-	// JoinInfo describes how several recordings were joined, or is nil.
+	// Joined describes how several recordings were joined, or is nil.
 	Joined *JoinInfo
 }
 

@@ -12,10 +12,10 @@ import (
 type vantage struct {
 	files   []*survey
 	samples []sample
-	// nearAddrs contains the addresses that are closer to this vantage point than to others. far contains the addresses
-	// that are closer to another one.
+	// nearAddrs contains the addresses that are closer to this vantage point than to others. farAddrs contains the
+	// addresses that are closer to another one.
 	nearAddrs, farAddrs map[netip.Addr]bool
-	// If linked is true, clock converts times to the clock of the first vantage point. Otherwise times are not
+	// If hasClock is true, clock converts times to the clock of the first vantage point. Otherwise times are not
 	// converted.
 	hasClock bool
 	clock    clockLink

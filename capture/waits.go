@@ -197,7 +197,7 @@ func (f *flow) findAbandoned(m *message) {
 	m.setProblem("never cleared")
 	f.tracker.addMessageFinding(NeverCleared, m,
 		"message %d from rank %d to rank %d: SEND_REQUEST was sent %d times within %v, and "+
-			"then not for %v: its call has ended without CLEAR_TO_SEND, and packet %d is of another one",
+			"then not for %v: its call ended without CLEAR_TO_SEND, and packet %d belongs to another one",
 		m.ID, m.Src, m.Dst, m.Retransmissions+1, handshake.Round(m.lastRequest.Sub(m.request)),
 		handshake.Round(m.nextCall.Sub(m.lastRequest)), m.nextCallPacket)
 }
@@ -210,26 +210,26 @@ func (f *flow) classifyRequest(msg *message) (kind FindingKind, verdict, text st
 	if n == deployedRetransmissions && !insists && quiet > maxRequestInterval {
 		return RetransmissionsExhausted, "retransmissions exhausted",
 			fmt.Sprintf(": %s, and then not for %v: a deployed node has stopped and waits forever, and the call of a "+
-				"zrlmpid has ended", again, handshake.Round(quiet))
+				"zrlmpid is done", again, handshake.Round(quiet))
 	}
 	if node := f.reverse.node; node.hasSent && int(node.sourceRank) != msg.Dst {
-		return NeverCleared, "never cleared", fmt.Sprintf(": what is at %v says that it is rank %d, so rank %d "+
-			"takes no answer from it", f.to, node.sourceRank, msg.Src)
+		return NeverCleared, "never cleared", fmt.Sprintf(": the node at %v identifies itself as rank %d, so "+
+			"rank %d accepts no answer from it", f.to, node.sourceRank, msg.Src)
 	}
 	text = ": " + msg.unclearedReasons()
 	switch {
 	case n == 0:
 	case insists && quiet > maxRequestInterval:
 		text += fmt.Sprintf("; %s, and then not for %v: rank %d is no deployed node, which stops after %d times, and "+
-			"its call has ended", again, handshake.Round(quiet), msg.Src, deployedRetransmissions)
+			"its call ended", again, handshake.Round(quiet), msg.Src, deployedRetransmissions)
 	case insists:
-		text += fmt.Sprintf("; %s, and rank %d goes on, where a deployed node stops after %d times", again, msg.Src,
+		text += fmt.Sprintf("; %s, and rank %d continues, although a deployed node stops after %d times", again, msg.Src,
 			deployedRetransmissions)
 	case n > deployedRetransmissions:
 		text += fmt.Sprintf("; %s: a deployed node stops after %d times, so rank %d is a zrlmpid, or was started again",
 			again, deployedRetransmissions, msg.Src)
 	case n == deployedRetransmissions:
-		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid goes on, and the recording ends too "+
+		text += fmt.Sprintf("; %s: a deployed node now waits forever, a zrlmpid continues, and the recording ends too "+
 			"soon to decide", again)
 	default:
 		text += "; " + again
@@ -241,14 +241,14 @@ func (f *flow) classifyRequest(msg *message) (kind FindingKind, verdict, text st
 func (m *message) unclearedReasons() string {
 	switch {
 	case m.allRequestsLost():
-		return "no SEND_REQUEST has arrived: " + m.knownLossText()
+		return "no SEND_REQUEST arrived: " + m.knownLossText()
 	case m.arrivedRequest != 0:
-		return fmt.Sprintf("SEND_REQUEST has arrived (packet %d, in %s), and no answer was sent: rank %d has not "+
+		return fmt.Sprintf("SEND_REQUEST arrived (packet %d, in %s), and no answer was sent: rank %d has not "+
 			"posted the "+
-			"matching receive, is not running, or drops what rank %d sends", m.arrivedRequest, m.arrivedIn, m.Dst, m.Src)
+			"matching receive, is not running, or drops the packets of rank %d", m.arrivedRequest, m.arrivedIn, m.Dst, m.Src)
 	}
-	return fmt.Sprintf("rank %d has not posted the matching receive, is not running, or drops what rank %d "+
-		"sends; or one of the two directions "+
+	return fmt.Sprintf("rank %d has not posted the matching receive, is not running, or drops the packets of "+
+		"rank %d; or one of the two directions "+
 		"between them is broken", m.Dst, m.Src)
 }
 

@@ -49,7 +49,7 @@ type Control struct {
 	Socket string `yaml:"socket"`
 	// Mode is the permission bits of the socket's file.
 	Mode Mode `yaml:"mode"`
-	// AccessList lists those who may do more than read the status. If it is nil, everybody who may connect by Mode is
+	// Allow lists the users who may do more than read the status. If it is nil, every user who may connect by Mode is
 	// allowed.
 	Allow *AccessList `yaml:"allow,omitempty"`
 }
@@ -157,7 +157,7 @@ func (c *Config) Rank(n int) *Rank {
 	return nil
 }
 
-// Local returns the ranks that this daemon runs, in file order.
+// LocalRanks returns the ranks that this daemon runs, in file order.
 func (c *Config) LocalRanks() []*Rank {
 	var local []*Rank
 	for i := range c.Ranks {

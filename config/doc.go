@@ -1,5 +1,5 @@
-// Package config is the daemon's configuration as plain data: what the one YAML file says, checked, with every default
-// filled in.
+// Package config is the daemon's configuration as plain data: the validated contents of one YAML file, with every
+// default filled in.
 //
 // Reading is strict. An unknown key, a duplicate key, an alias or a second document is an error with file, line and key
 // path: a key that is silently ignored would make a user search for the fault in the network. All problems of a file

@@ -97,13 +97,13 @@ func TestExtendedMistakes(t *testing.T) {
 			at1 + ".eager_credit: 0 is outside 1 to 1GiB"},
 		{"credit large", fill(software, extended+", eager_credit: 1025MiB", "", ""),
 			at1 + ".eager_credit: 1025MiB is outside 1 to 1GiB"},
-		{"credit without room", fill(software, extended+", eager_credit: 4KiB", "", "") +
+		{"credit below eager_limit", fill(software, extended+", eager_credit: 4KiB", "", "") +
 			"defaults: {eager_limit: 5KiB}\n",
 			at1 + ".eager_credit: 4KiB is less than an eager_limit of 5KiB: an eager message of that length would " +
 				"never have credit: raise it, or lower eager_limit"},
-		{"datagram without room", fill(software, extended+", max_datagram: 72", "", ""),
+		{"datagram too small", fill(software, extended+", max_datagram: 72", "", ""),
 			at1 + ".max_datagram: 72 is outside 88 to 65507: a header of the extended profile has 80 bytes"},
-		{"datagram without room by default", fill(software, extended, "", "") + "defaults: {max_datagram: 40}\n",
+		{"datagram too small by default", fill(software, extended, "", "") + "defaults: {max_datagram: 40}\n",
 			"f.yaml:4: defaults.max_datagram: 40 is outside 88 to 65507: a header of the extended profile has 80 bytes"},
 
 		{"shared memory for another", fill(software, "transport: shm", "", ""),
@@ -130,7 +130,7 @@ func TestExtendedMistakes(t *testing.T) {
 			`f.yaml:2: attach.socket: "a" is not an absolute path: start it with /, or write "" for no socket`},
 		{"attach by the control socket", host + "control: {socket: /run/s}\nattach: {socket: /run/s}\n",
 			`f.yaml:3: attach.socket: "/run/s" is the control socket: set another path`},
-		{"no room beside the control socket",
+		{"default attach path too long",
 			"control: {socket: /" + strings.Repeat("a", 104) + "}\nranks: [{rank: 0, address: 127.0.0.1, run: host}]\n",
 			`f.yaml:1: attach.socket: the path has 117 bytes, but the path of a Unix socket has at most 107: the path of "/` +
 				strings.Repeat("a", 59) + `…", the default next to the control socket; set another path, or "" for none`},
@@ -149,8 +149,8 @@ func TestExtendedInPlace(t *testing.T) {
 	const twoHosts = "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host, link: {%}}\n  - {rank: 1, address: " +
 		"10.0.0.2, run: host}\n"
 	for name, file := range map[string]string{
-		"beside an FPGA": fill(mixed, "profile: extended, eager_limit: 1, on_partial: error", "", ""),
-		"defaults for those that know it": fill(mixed, "", "profile: cloudfpga, on_partial: retransmit",
+		"next to an FPGA": fill(mixed, "profile: extended, eager_limit: 1, on_partial: error", "", ""),
+		"defaults for software links": fill(mixed, "", "profile: cloudfpga, on_partial: retransmit",
 			"profile: v0.9") + "defaults: {profile: extended, eager_limit: 1, pace: {over_words: 1}}\n",
 		"said by the local rank": strings.Replace(fill(software, "eager_limit: 2", "", ""), "run: host",
 			"run: host, link: {profile: extended}", 1),
@@ -232,7 +232,7 @@ func TestAttachSocket(t *testing.T) {
 		c := New()
 		c.Control.Socket = control // as by a flag or the environment
 		if got := c.AttachSocket(); got != want {
-			t.Errorf("beside %q: %q, want %q", control, got, want)
+			t.Errorf("control socket %q: %q, want %q", control, got, want)
 		}
 	}
 	for _, want := range []string{"", "/s"} {

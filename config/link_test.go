@@ -64,7 +64,7 @@ func TestLinkForOthers(t *testing.T) {
 	want.WarnAfter = time.Second
 	for _, rank := range []int{0, 1} {
 		if got := c.LinkFor(rank, base()); got != want {
-			t.Errorf("rank %d, which has no link of its own: %+v", rank, got)
+			t.Errorf("rank %d, which has no link entry: %+v", rank, got)
 		}
 	}
 }

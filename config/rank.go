@@ -25,8 +25,8 @@ type Rank struct {
 	// Peer is the kind of the rank for other ranks. It is required for a remote rank; the default is PeerFPGA for a
 	// stand-in and PeerSoftware for a host.
 	Peer Peer `yaml:"peer,omitempty"`
-	// AccessList lists those who may attach to a host rank. If it is nil, the members of the daemon's group may, provided
-	// that the control socket is group-writable.
+	// Allow lists the users who may attach to a host rank. If it is nil, the members of the daemon's group may,
+	// provided that the control socket is group-writable.
 	Allow *AccessList `yaml:"allow,omitempty"`
 	// Kernel is the kernel of a stand-in; the default is echo.
 	Kernel Kernel `yaml:"kernel,omitempty"`

@@ -38,8 +38,8 @@ func orUnset(value string) string {
 	return value
 }
 
-// Diff lists the differences between two valid configurations, including defaults. Ranks are compared by number,
-// independent of file order. If the numbers of ranks differ, it reports both numbers.
+// Diff lists the differences between two valid configurations, including defaults. Ranks are compared by number, not by
+// file order. If the numbers of ranks differ, it reports both numbers.
 func Diff(from, to *Config) ([]Change, error) {
 	old, err := from.yamlValues()
 	if err != nil {

@@ -106,9 +106,9 @@ func TestInvalidFiles(t *testing.T) {
 				"itself are its arguments\n" +
 				at1 + ".kernel_options.lines: kernel exec does not use it: its options are words; options of the " +
 				"program itself are its arguments"},
-		{"an FPGA of its own as software", standin("kernel: \"rtl-net:/p\", peer: software"),
+		{"rtl-net as software", standin("kernel: \"rtl-net:/p\", peer: software"),
 			at1 + ".peer: software, but kernel rtl-net is an FPGA to the other ranks: remove the key"},
-		{"keys of an engine for an MPE of its own",
+		{"keys of an engine for rtl-net",
 			standin("kernel: \"rtl-net:/p\", quirks: on, timing: default, kernel_options: {count: 7}"),
 			at1 + ".kernel_options.count: kernel rtl-net does not use it: its options are words; options precede the " +
 				"simulator, as in rtl-net:seed=7 PROGRAM\n" +

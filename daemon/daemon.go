@@ -67,7 +67,7 @@ type Daemon struct {
 	ranks    []*localRank // in rank order
 	rankMap  *rankmap.Map
 	observer *Observer
-	// flightRecorder is nil if packets are not recorded.
+	// recording is nil if packets are not recorded.
 	recording    *flightRecorder
 	failures     failureLog
 	attachServer *attach.Server

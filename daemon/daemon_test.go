@@ -197,7 +197,7 @@ func TestCancelledSend(t *testing.T) {
 	await(t, "the send to wait", sending)
 	cancel()
 	if err := <-errs; !errors.Is(err, context.Canceled) ||
-		!strings.Contains(err.Error(), "rank 1 keeps the SEND_REQUEST if it has arrived") ||
+		!strings.Contains(err.Error(), "rank 1 keeps the SEND_REQUEST if it has received it") ||
 		!strings.Contains(err.Error(), "; no packet has ever come from 127.") {
 		t.Error(err)
 	}
@@ -316,7 +316,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestKernelEnds checks that the daemon keeps running after a kernel has ended.
+// TestKernelEnds checks that the daemon keeps running after a kernel exits.
 func TestKernelEnds(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", "run: host", "run: standin, kernel: source, kernel_options: {words: 5, count: 2}"))

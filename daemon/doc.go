@@ -7,6 +7,6 @@
 //
 // A reload (see Reload) applies the whole configuration, or none of it if any part needs a restart.
 //
-// The packet path must never wait for the log: the Observer queues log lines, and drops and counts those that
-// do not fit in the queue.
+// The packet path must never wait for the log: the Observer queues log lines, and drops and counts lines that do not
+// fit in the queue.
 package daemon

@@ -29,7 +29,7 @@ type Observer struct {
 	// profile returns the protocol profile between two ranks. It is used to explain an invalid header.
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
-	// failed is called for each failed operation.
+	// onFailure is called for each failed operation.
 	onFailure func(rank, peer int, operation state.Operation, err error)
 	lines     chan logLine
 	lost      atomic.Uint64
@@ -91,8 +91,8 @@ func newObserver(log *zap.Logger, profile func(rank, peer int) protocol.Profile)
 	}
 }
 
-// take queues a line. It suppresses the line if the topic was logged within minLineInterval, and drops it if the queue
-// is full.
+// enqueue queues a line. It suppresses the line if the topic was logged within minLineInterval, and drops it if the
+// queue is full.
 func (o *Observer) enqueue(ln *logLine) {
 	o.mu.Lock()
 	l := o.limits[ln.topic]

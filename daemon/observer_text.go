@@ -223,7 +223,7 @@ var eventText = [state.NumEvents]string{
 	state.EventResumed:         "message received that an earlier process of this rank had cleared",
 	state.EventWouldWedge:      "real FPGA would wait forever or have wrong data",
 	state.EventWithdrawn:       "SEND_REQUEST withdrawn by the peer",
-	state.EventDiscarded:       "message discarded, its receive or call was aborted or its program has ended",
+	state.EventDiscarded:       "message discarded, its receive or call was aborted or its program ended",
 	state.EventConnected:       "peer connected",
 	state.EventSessionChanged:  "peer restarted or declared this rank unreachable, pending messages failed",
 	state.EventClosedByPeer:    "connection closed by peer",

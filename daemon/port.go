@@ -29,7 +29,7 @@ type portPeer struct {
 	// sendToken holds a token while the pieces of a message are being sent, so that the pieces of two messages
 	// are not interleaved.
 	sendToken chan struct{}
-	// tagNoted is set once the log says that tags are not sent to this peer.
+	// tagNoted is set once the daemon has logged that tags are not sent to this peer.
 	tagNoted atomic.Bool
 }
 
@@ -48,7 +48,7 @@ func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limi
 // MaxWords implements control.Port.
 func (p *port) MaxWords() int { return p.limit }
 
-// Cut returns the length in words of the pieces into which longer messages to a peer are split, or 0 if they
+// PieceWords returns the length in words of the pieces into which longer messages to a peer are split, or 0 if messages
 // are not split.
 func (p *port) PieceWords(peer int) int {
 	if peer < 0 || peer >= len(p.peers) {

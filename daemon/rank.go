@@ -25,7 +25,7 @@ type localRank struct {
 	cfg    *config.Rank
 	kernel standin.Kernel // set for a stand-in
 	port   *port          // set for a host
-	// failed is called when an exchange of the kernel fails. It must be set before the kernel runs.
+	// onFailure is called when an exchange of the kernel fails. It must be set before the kernel runs.
 	onFailure func(error)
 
 	mu          sync.Mutex
@@ -131,7 +131,7 @@ func (r *localRank) minWarnAfter() time.Duration {
 }
 
 // isIdleWait reports whether w is the receive in which an idle kernel waits for work. It returns false once any
-// message, matching or not, has arrived.
+// message, matching or not, was received.
 func (r *localRank) isIdleWait(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest && !w.HasDeferred
 }

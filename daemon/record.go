@@ -97,9 +97,9 @@ func (r *flightRecorder) openSpool() {
 	r.spool = s
 }
 
-// failed requests a record of a failure and returns the record's path, or "" if there is no spool or the last
-// record is too recent. All failures before the record is written share it, including those caused by the same
-// event. failed does not block, since the caller may hold an engine's lock.
+// requestRecord requests a record of a failure and returns its path, or "" if there is no spool or the last record is
+// too recent. All failures before the record is written share it, including those caused by the same event.
+// requestRecord does not block, since the caller may hold an engine's lock.
 func (r *flightRecorder) requestRecord(now time.Time, rank, peer int, reason string) string {
 	if r.spool == nil {
 		return ""

@@ -150,7 +150,7 @@ func TestRecordOfAnUnreachablePeer(t *testing.T) {
 	}
 }
 
-// TestFailuresOfOneEvent checks that failures caused by the same event in an engine, such as those of all
+// TestFailuresOfOneEvent checks that failures caused by the same event in an engine, such as the failures of all
 // messages to a lost peer, share a record.
 func TestFailuresOfOneEvent(t *testing.T) {
 	c := newCluster(t)
@@ -235,7 +235,7 @@ func TestNoSpool(t *testing.T) {
 			t.Error(err)
 		}
 		if got := strings.Contains(r.log.String(), "failure records are disabled"); got != says {
-			t.Errorf("%s: it says so: %v", extra, got)
+			t.Errorf("%s: the log has the line: %v", extra, got)
 		}
 		if f := r.recentFailures(); len(f) != 1 || f[0].Record != "" {
 			t.Errorf("%s: %+v", extra, f)
@@ -256,7 +256,7 @@ func TestNoPlaceForRecords(t *testing.T) {
 		}
 		d.recording.openSpool()
 		if got := logs.FilterMessage(noRecords).Len(); got != says {
-			t.Errorf("%q: it says so %d times, want %d", extra, got, says)
+			t.Errorf("%q: logged %d times, want %d", extra, got, says)
 		}
 	}
 }

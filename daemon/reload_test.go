@@ -136,8 +136,8 @@ func TestReloadDuringReceive(t *testing.T) {
 	}
 }
 
-// TestReloadMovesThePeer checks that a handshake continues with a peer that moves during it, and that packets
-// from the old address count as those of a stranger.
+// TestReloadMovesThePeer checks that a handshake continues with a peer that moves during it, and that packets from the
+// old address count as packets from an unknown address.
 func TestReloadMovesThePeer(t *testing.T) {
 	c, r, _ := host(t)
 	was, is := at(t, c.addr(1), c.addr(0)), at(t, c.addr(6), c.addr(0))

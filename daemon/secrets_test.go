@@ -155,7 +155,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	for _, there := range []string{"exec:/bin/true", "configuration refused", "web configuration refused",
 		"with other arguments"} {
 		if !strings.Contains(shown.String(), there) {
-			t.Errorf("%q is not shown: the test does not do what it is for", there)
+			t.Errorf("%q is not shown: the test checks nothing", there)
 		}
 	}
 	secrets := []string{argument, password, variable, payload, misplaced, string(hash),

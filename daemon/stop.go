@@ -35,7 +35,7 @@ func (d *Daemon) beginStop() {
 	}
 }
 
-// logWaits logs the first maxStopLines waits of a rank, and how many more there are.
+// logWaits logs the first maxStopLines waits of a rank, and the number of further waits.
 func logWaits(log *zap.Logger, level zapcore.Level, text string, rank int, waits []mpe.Waiting) {
 	for _, w := range waits[:min(len(waits), maxStopLines)] {
 		log.Log(level, text, append(waitFields(w), zap.Duration("elapsed", handshake.Round(w.Elapsed)),

@@ -145,7 +145,7 @@ func (t *webTask) waitFailed(ctx context.Context) error {
 	}
 }
 
-// stop stops the server. watch returns the server's error.
+// stop stops the server. waitFailed returns the server's error.
 func (t *webTask) stop() {
 	t.cancel()
 	<-t.done

@@ -42,8 +42,8 @@ func TestHealthUnderConnectionFlood(t *testing.T) {
 	}{
 		{"idle", 300, getHealthy, true},
 		{"events", 150, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n", true},
-		// Without the limit on connections, the header timeout would make room for 128 new connections every 5
-		// s. 700 clients would keep the server busy for longer than the test waits.
+		// Without the limit on connections, the header timeout would allow 128 new connections every 5 s. 700 clients
+		// would keep the server busy for longer than the test waits.
 		{"headers not complete", 700, strings.TrimSuffix(getHealthy, "\r\n"), false},
 		{"silent", 700, "", false},
 	} {

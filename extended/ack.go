@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// due returns the time at which a delayed acknowledgement is due (E26), or never.
+// ackDue returns the time at which a delayed acknowledgement is due (E26), or never.
 func (a *arrivals) ackDue(delay time.Duration) Instant {
 	if a.unackedPackets == 0 || a.ackNow {
 		return never
@@ -122,8 +122,8 @@ func (c *Conn) onAck(now Instant, header *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// covers reports whether an ACK acknowledges the packet with the given number: all packets before upTo, and those in
-// ranges.
+// covers reports whether an ACK acknowledges the packet with the given number: all packets before upTo, and the packets
+// in ranges.
 func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 	return int32(upTo-number) > 0 ||
 		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })
@@ -202,7 +202,7 @@ func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo
 	}
 }
 
-// removeInFlight handles the acknowledgement of a packet.
+// onPacketAcked handles the acknowledgement of a packet.
 func (c *Conn) onPacketAcked(pkt *packet, update *ackUpdate) {
 	f := &c.path.flight
 	update.packetsAcked++

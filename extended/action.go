@@ -23,7 +23,7 @@ type SendOp struct {
 	// Announce is set if the message must be sent by rendezvous, whatever its length. As with Sync, its completion
 	// shows that a receive has matched, but the peer is not informed of the caller's wish (E12).
 	Announce bool
-	// Partial is set if no payload is available yet. The caller calls Ready as payload becomes available (E49).
+	// Partial is set if no payload is available yet. The caller calls SetReady as payload becomes available (E49).
 	Partial bool
 }
 
@@ -53,7 +53,7 @@ const (
 	// its packet. Messages are opened in the order in which the peer sent them.
 	Open
 	// Copy: copy Payload to offset Offset of the inbound message Message. Payload is valid until the actions of the
-	// event are executed. No byte of a message is copied twice, and no byte beyond the room passed to Accept.
+	// event are executed. No byte of a message is copied twice, and no byte beyond the capacity passed to Accept.
 	Copy
 	// Arrived: Message is complete; no further Copy follows. For an eager message, Arrived may come before or after
 	// Accept.
@@ -73,11 +73,11 @@ const (
 	Note
 	// AskLink: call LinkLimit.
 	AskLink
-	// Question: the peer asks for a report about the operations for which this rank is waiting. Call Answer with the
-	// report.
+	// Question: the peer asks for a report about the operations for which this rank is waiting. Call AnswerReport with
+	// the report.
 	Question
-	// Report: the question that Ask began is done. Payload is the peer's report, valid until the next event; without a
-	// report it is nil, and Err is the reason.
+	// Report: the question that AskReport began is done. Payload is the peer's report, valid until the next event;
+	// without a report it is nil, and Err is the reason.
 	Report
 )
 

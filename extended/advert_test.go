@@ -10,8 +10,8 @@ import (
 // always is a fetch function: every announcement advertises its message, and every fetch succeeds.
 func always() bool { return true }
 
-// E48: a fetched message needs only its announcement and an answer that asks for no DATA. This is so whether the
-// receive is posted before or after the announcement, and whether it has the same size or a smaller one.
+// E48: a fetched message needs only its announcement and an answer that asks for no DATA. This holds for a receive
+// posted before or after the announcement, of the same size or smaller.
 func TestFetched(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, room := range []int64{5000, 6000, 10, 0} {
@@ -44,11 +44,11 @@ func TestFetched(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !s.done || s.err != nil || intact(r, s.data) != nil || quiet(w.nodes[1]) != nil {
-				t.Errorf("late: %v, room for %d: done: %v, %v, %v, %v", late, room, s.done, s.err, intact(r, s.data),
+				t.Errorf("late: %v, capacity %d: done: %v, %v, %v, %v", late, room, s.done, s.err, intact(r, s.data),
 					quiet(w.nodes[1]))
 			}
 			if packets[protocol.SendRequest] != 1 || packets[protocol.ClearToSend] != 1 || packets[protocol.Data] != 0 {
-				t.Errorf("late: %v, room for %d: %v", late, room, packets)
+				t.Errorf("late: %v, capacity %d: %v", late, room, packets)
 			}
 		}
 	}

@@ -18,13 +18,13 @@ const ackBytes = 512 << 10
 
 // arrivals records which packets were received from the peer, and when to acknowledge them.
 type arrivals struct {
-	// next is the first missing packet number, and end the number after the highest one received.
+	// firstMissing is the first missing packet number, and end the number after the highest one received.
 	firstMissing, end uint32
-	// bitmap has a bit for each number from next up to end, which is set if the packet was received. Numbers are taken
-	// modulo the number of bits, a power of two. The bitmap grows, up to window, when the numbers of received packets
-	// are further apart.
+	// bitmap has a bit for each number from firstMissing up to end, which is set if the packet was received. Numbers
+	// are taken modulo the number of bits, a power of two. The bitmap grows, up to window, when the numbers of received
+	// packets are further apart.
 	bitmap     []uint64
-	window     uint32  // packets are accepted if their distance from next is less than this
+	window     uint32  // packets are accepted if their distance from firstMissing is less than this
 	rangesFrom uint32  // the ranges of the next ACK start here, if the last ACK had no space for all
 	newestAt   Instant // when the most recently sent packet was received
 	peerClock  uint32  // its send time by the peer's clock, or 0 if unknown
@@ -62,7 +62,7 @@ func (a *arrivals) bitFor(number uint32) (word *uint64, bit uint32) {
 	return &a.bitmap[i/64], i % 64
 }
 
-// has reports whether the packet with the given number, which is between next and end, was received.
+// has reports whether the packet with the given number, which is between firstMissing and end, was received.
 func (a *arrivals) has(number uint32) bool {
 	word, bit := a.bitFor(number)
 	return *word>>bit&1 != 0
@@ -84,8 +84,8 @@ func (a *arrivals) grow(distance uint32) {
 	}
 }
 
-// take records the receipt of a packet within the window, and reports whether it is out of order. payload is the number
-// of payload bytes.
+// record records the receipt of a packet within the window, and reports whether it is out of order. payload is the
+// number of payload bytes.
 func (a *arrivals) record(now Instant, number, clock uint32, payload int) (disorder bool) {
 	disorder = number != a.end || a.hasGaps()
 	switch {
@@ -126,8 +126,8 @@ func (a *arrivals) clearUnacked() {
 }
 
 // appendRanges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges of
-// them. If there are more, the next call continues where this one ended, so that several ACKs together report all of
-// them.
+// them. If there are more, the next call continues after the last run reported, so that several ACKs together report
+// all.
 func (a *arrivals) appendRanges(to []protocol.Range) []protocol.Range {
 	n := later(a.rangesFrom, a.firstMissing)
 	for len(to) < protocol.MaxAckRanges {

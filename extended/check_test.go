@@ -100,7 +100,7 @@ func (c *Conn) checkFlight() error {
 		delete(flying, m)
 	}
 	if len(flying) > 0 {
-		return fmt.Errorf("packets of %d messages that have ended are in flight", len(flying))
+		return fmt.Errorf("packets of %d completed messages are in flight", len(flying))
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (c *Conn) checkSends() error {
 		before = m
 		queued = queued || m == s.queued
 		if queued != (m.state == Queued) {
-			return fmt.Errorf("send %d is in state %v behind those that are queued", m.op.ID, m.state)
+			return fmt.Errorf("send %d is in state %v after a queued one", m.op.ID, m.state)
 		}
 		if !queued {
 			begun++
@@ -238,7 +238,7 @@ func (c *Conn) checkRecvs() error {
 		p := &q.packets[i]
 		bytes += len(p.payload)
 		if n := p.header.Number; q.find(n) != p || int32(n-c.arrivals.firstMissing) < 0 || int32(n-c.arrivals.end) >= 0 {
-			return fmt.Errorf("packet %d is held, but those that arrived are between %d and %d", n, c.arrivals.firstMissing,
+			return fmt.Errorf("packet %d is held, but the received packets are between %d and %d", n, c.arrivals.firstMissing,
 				c.arrivals.end)
 		}
 	}
@@ -252,7 +252,7 @@ func (c *Conn) checkRecvs() error {
 func (c *Conn) checkArrivals() error {
 	a := &c.arrivals
 	if a.end-a.firstMissing > a.window || a.hasGaps() && a.end-a.firstMissing > uint32(64*len(a.bitmap)) {
-		return fmt.Errorf("packets have arrived from %d to %d", a.firstMissing, a.end)
+		return fmt.Errorf("packets from %d to %d were received", a.firstMissing, a.end)
 	}
 	set := 0
 	for n := a.firstMissing; n != a.end; n++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Checked accepts the same packets as PacketParts, and checks everything but the checksum.
+// PacketChecked accepts the same packets as PacketParts, and checks everything but the checksum.
 func TestChecked(t *testing.T) {
 	packet := func(dst, src uint32) []byte {
 		payload := []byte("eager")

@@ -17,8 +17,8 @@ type common struct {
 	stats    Counters
 }
 
-// next appends an action and returns a pointer to it, which is faster than copying a finished action. The caller sets
-// Kind and all fields that the kind uses.
+// nextAction appends an action and returns a pointer to it, which is faster than copying a finished action. The caller
+// sets Kind and all fields that the kind uses.
 func (c *common) nextAction() *Action {
 	if len(c.acts) == cap(c.acts) {
 		c.growActions()

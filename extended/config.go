@@ -41,7 +41,7 @@ type Config struct {
 	// Messages and EagerBytes limit the number of the peer's messages without a matching receive, and the bytes of the
 	// eager ones among them (E20). The defaults are 65536 messages and 1 MiB.
 	Messages, EagerBytes int
-	// Room, if not nil, grants the peer more messages than Messages. All Conns of the local rank share it.
+	// CreditPool, if not nil, grants the peer more messages than Messages. All Conns of the local rank share it.
 	CreditPool *CreditPool
 	// Window is the maximum number of packets in flight (E28), up to 16384, the default. More than 512 are in flight
 	// only on a long path and if the peer accepts them. The peer is offered the same number, but at least 512.
@@ -51,7 +51,7 @@ type Config struct {
 	// to be acknowledged before the next one is sent.
 	WindowBytes int
 	// HeaderChecksum limits the checksum of our packets to the header (E43). It is meant for ranks on one host, whose
-	// packets are carried by memory. Packets from the peer are checked as their flags say.
+	// packets are carried by memory. Packets from the peer are checked as their flags require.
 	HeaderChecksum bool
 	// Discover enables path MTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload.
 	// It requires a network that fragments a packet only if the packet allows it, and a caller that answers AskLink.
@@ -63,7 +63,7 @@ type Config struct {
 	// new connection.
 	Reliable bool
 	// Job is set if the peer is a rank of our job. Such a peer closes its session in MPI_Finalize, and does not return
-	// after its process has ended; later sends to it fail.
+	// after its process exits; later sends to it fail.
 	Job bool
 	// Timing holds the times of section 14. The default is DefaultTiming(Reliable).
 	Timing Timing
@@ -105,7 +105,7 @@ func DefaultTiming(reliable bool) Timing {
 	return timing
 }
 
-// complete returns the configuration with defaults applied.
+// withDefaults returns the configuration with defaults applied.
 func (c Config) withDefaults() Config {
 	c.MaxPayload = clampOrDefault(c.MaxPayload, defaultPayload, 1, protocol.MaxUDPDatagram-protocol.ExtHeaderLen)
 	if c.Discover {

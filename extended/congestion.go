@@ -24,13 +24,13 @@ type congestion struct {
 	packets int // the window in whole packets
 	curve
 	hyStart hyStart
-	// at is the time of the last acknowledgement, or the time at which sending resumed after a pause.
+	// lastAckAt is the time of the last acknowledgement, or the time at which sending resumed after a pause.
 	lastAckAt Instant
-	// recoveryStart is the order of the first transmission after the last reduction. The loss of an earlier transmission
-	// does not reduce the window again.
+	// recoveryStart is the order of the first transmission after the last reduction. The loss of an earlier
+	// transmission does not reduce the window again.
 	recoveryStart uint64
-	// before is the curve before the last reduction. suspected is the number of packets whose losses count for that
-	// reduction, and that may still turn out to be merely late.
+	// previous is the curve before the last reduction. suspectedLosses is the number of packets whose losses count for
+	// that reduction, and that may still turn out to be merely late.
 	previous        curve
 	suspectedLosses int32
 	// progress is set if a packet was acknowledged since the last reduction.
@@ -55,10 +55,10 @@ func (w *congestion) reset() {
 // slowStart reports whether the window is in slow start.
 func (w *congestion) slowStart() bool { return w.window < w.threshold }
 
-// unused records an acknowledgement that arrived while the window was not fully used.
+// onUnusedAck records an acknowledgement that arrived while the window was not fully used.
 func (w *congestion) onUnusedAck(now Instant) { w.lastAckAt, w.progress = now, true }
 
-// acked records the acknowledgement of n packets that were sent while the window was fully used. order is the highest
+// onAcked records the acknowledgement of n packets that were sent while the window was fully used. order is the highest
 // order of their transmissions, trip the smoothed round-trip time, and most the maximum window.
 func (w *congestion) onAcked(now Instant, n int, order uint64, trip time.Duration, most int) {
 	since := now - w.lastAckAt
@@ -108,7 +108,7 @@ func (c *curve) cubic(t time.Duration) float64 {
 	return c.origin + float64(cubicC*d*d*d)
 }
 
-// lost records the loss of a transmission; next is the order of the next transmission.
+// onLost records the loss of a transmission; next is the order of the next transmission.
 func (w *congestion) onLost(order, next uint64) {
 	if order < w.recoveryStart {
 		w.suspectedLosses++
@@ -135,9 +135,9 @@ func (w *congestion) reduce() {
 	w.packets = int(w.window)
 }
 
-// late records that a packet declared lost was merely late, and reports whether its loss counted for the last
-// reduction. order is the order of its last transmission. Once all packets whose losses counted were late, late undoes
-// the reduction (section 4.9 of RFC 9438).
+// onLate records that a packet declared lost was merely late, and reports whether its loss counted for the last
+// reduction. order is the order of its last transmission. Once all packets whose losses counted were late, onLate
+// undoes the reduction (section 4.9 of RFC 9438).
 func (w *congestion) onLate(order uint64, retransmitted bool) bool {
 	if w.suspectedLosses == 0 || retransmitted && order < w.recoveryStart {
 		return false
@@ -151,7 +151,7 @@ func (w *congestion) onLate(order uint64, retransmitted bool) bool {
 	return true
 }
 
-// confirmReduction makes the last reduction final: late can no longer undo it.
+// confirmReduction makes the last reduction final: onLate can no longer undo it.
 func (w *congestion) confirmReduction() { w.suspectedLosses = 0 }
 
 // collapse handles persistent congestion (RFC 9002, section 7.6). It sets the window to its minimum, from which slow

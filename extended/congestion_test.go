@@ -135,7 +135,7 @@ func TestWindowIsReducedOnce(t *testing.T) {
 	before := w.window
 	w.onAcked(time.Second, 4, 130, time.Second, maxWindow)
 	if w.window != before {
-		t.Errorf("what was sent before the reduction makes it grow to %v", w.window)
+		t.Errorf("packets sent before the reduction enlarge the window to %v", w.window)
 	}
 	w.roundTrips(10000, time.Second)
 	if w.packets != maxWindow {
@@ -203,7 +203,7 @@ func TestIdleWindow(t *testing.T) {
 	}
 }
 
-// Persistent congestion leaves the minimum window, from which slow start goes up to the threshold.
+// Persistent congestion leaves the minimum window, from which slow start grows it to the threshold.
 func TestCollapse(t *testing.T) {
 	w := lostAt(100)
 	w.collapse()

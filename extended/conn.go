@@ -27,7 +27,7 @@ type Conn struct {
 
 	rxHeader       protocol.ExtHeader // header of the packet being handled
 	nextDeadline   Instant
-	deadlineValid  bool              // due is still what Deadline must return, provided that changed is false
+	deadlineValid  bool              // nextDeadline is valid, provided that changed is false
 	plainFlag      protocol.ExtFlags // FlagPlain with HeaderChecksum
 	foreignVersion byte              // version of the last packet that had another version, or 0
 	peerGone       ending            // why the peer, a rank of our job, is gone, or 0

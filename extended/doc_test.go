@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What section 14 of docs/ZRLMPI_protocol.md says about this package is true.
+// Section 14 of docs/ZRLMPI_protocol.md describes this package correctly.
 
 func section(t *testing.T) string {
 	t.Helper()
@@ -136,7 +136,7 @@ func TestDocumentNumbers(t *testing.T) {
 		if !strings.Contains(text, x.says) {
 			t.Errorf("section 14 does not say %q", x.says)
 		} else if !x.ok {
-			t.Errorf("%q is not what the code does", x.says)
+			t.Errorf("%q differs from the code", x.says)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (c *Conn) sessionEnd(now Instant, why ending) sessionEnd {
 	return sessionEnd{why, now, now - c.silentSince(), c.cfg.Job}
 }
 
-// messageError returns the error of a message that the end of the session has ended.
+// messageError returns the error of a message that ended with the session.
 func (e *sessionEnd) messageError(wait Wait) error {
 	elapsed := e.endedAt - wait.Since
 	switch e.reason {

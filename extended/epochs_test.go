@@ -14,8 +14,8 @@ import (
 // lost, with an error, but none is delivered twice, out of order or corrupt; every send ends; and after the failures
 // the two ranks work again without intervention.
 
-// letter returns a message whose content says the rank and epoch of its sender, and its position among the messages
-// with its tag.
+// letter returns a message that contains the rank and epoch of its sender, and its position among the messages with its
+// tag.
 func letter(from, epoch, place, n int) []byte {
 	b := pattern(max(n, 12), uint64(from)<<40|uint64(epoch)<<20|uint64(place))
 	binary.LittleEndian.PutUint32(b, uint32(from))

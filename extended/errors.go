@@ -38,8 +38,8 @@ type Wait struct {
 	Local, Remote uint32
 	// Since is the time of Send for a send, or the time at which an inbound message was opened.
 	Since Instant
-	// Length is the length of the message in bytes. Done is the number of bytes acknowledged by the peer, or received
-	// from it.
+	// Length is the length of the message in bytes. BytesDone is the number of bytes acknowledged by the peer, or
+	// received from it.
 	Length, BytesDone int64
 	// Retransmissions is the number of packets of the message that we retransmitted.
 	Retransmissions int
@@ -73,9 +73,9 @@ type TimeoutError struct {
 	Reason string
 }
 
-// Error describes the message, its state and the cause, and says whether the message may have arrived.
+// Error describes the message, its state and the cause, and whether the message may have been received.
 func (e *TimeoutError) Error() string {
-	end := "the message may or may not have arrived"
+	end := "the message may or may not have been received"
 	if !e.outbound() {
 		end = "the rest will not arrive"
 	}

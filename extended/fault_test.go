@@ -17,14 +17,14 @@ var exchanges = map[string]struct {
 	cfg  Config
 	post func(w *world, tr *[2]traffic)
 }{
-	"eager":          {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 8, 8, SendOp{}) }},
-	"empty":          {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 0, 0, SendOp{}) }},
-	"eager, long":    {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 4000, 4000, SendOp{}) }},
-	"eager, no room": {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 4000, 2000, SendOp{}) }},
-	"synchronous":    {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 8, 8, SendOp{Sync: true}) }},
-	"rendezvous":     {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 17000, 17000, SendOp{}) }},
-	"less room":      {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 20000, 3000, SendOp{}) }},
-	"no room":        {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 20000, 0, SendOp{}) }},
+	"eager":            {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 8, 8, SendOp{}) }},
+	"empty":            {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 0, 0, SendOp{}) }},
+	"eager, long":      {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 4000, 4000, SendOp{}) }},
+	"eager, no buffer": {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 4000, 2000, SendOp{}) }},
+	"synchronous":      {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 8, 8, SendOp{Sync: true}) }},
+	"rendezvous":       {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 17000, 17000, SendOp{}) }},
+	"smaller buffer":   {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 20000, 3000, SendOp{}) }},
+	"no buffer":        {post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 20000, 0, SendOp{}) }},
 	"small window": {cfg: Config{Window: 2},
 		post: func(w *world, tr *[2]traffic) { tr[0].post(w, 0, 17000, 17000, SendOp{}) }},
 	"numbers go over": {cfg: Config{firstPacket: 1<<32 - 3, firstMessage: 1<<32 - 1}, post: postMany},

@@ -16,14 +16,14 @@ type packet struct {
 	state           packetState
 	// fetched is set if the network does not carry the payload, because the peer fetches it (SetFetchPayload).
 	fetched bool
-	// prev and after are the numbers of the packet's neighbors in its list.
+	// prev and next are the numbers of the packet's neighbors in its list.
 	prev, next uint32
 	// order is the number of the packet's last transmission, in the sequence of all transmissions of all packets.
 	order  uint64
 	sentAt Instant
 }
 
-// carried returns the number of payload bytes that count as in flight.
+// bytesInFlight returns the number of payload bytes that count as in flight.
 func (p *packet) bytesInFlight() int64 {
 	if p.fetched {
 		return 0
@@ -39,21 +39,22 @@ const (
 	packetAcked
 )
 
-// flight holds the packets from base, the first unacknowledged one, up to but excluding next, the number of the next
-// new packet. The ring grows as needed.
+// flight holds the packets from base, the first unacknowledged one, up to but excluding nextNumber, the number of the
+// next new packet. The ring grows as needed.
 type flight struct {
 	ring             []packet // length is a power of two
 	base, nextNumber uint32
 	// ackedBits has a bit for each packet in ring, which is set if the packet was acknowledged before base. It is
 	// allocated on first use.
 	ackedBits []uint64
-	// No packet in flight that was sent only once has a number below fresh. again lists the other packets in flight, in
-	// the order of their last transmission. lost lists the packets waiting to be retransmitted.
+	// minSentOnce is a lower bound on the numbers of the packets in flight that were sent only once. retransmitted
+	// lists the other packets in flight, in the order of their last transmission, and lost the packets waiting to be
+	// retransmitted.
 	minSentOnce         uint32
 	retransmitted, lost list
 	lastBegun           uint32 // number of the first packet of the last message begun
 	count               int    // packets in flight
-	bytes               int64  // payload bytes in flight, without those that the peer fetches
+	bytes               int64  // payload bytes in flight, except payload that the peer fetches
 	order               uint64
 	// highestAcked is the highest order of an acknowledged transmission, and newestSent the latest send time of one.
 	highestAcked uint64
@@ -70,7 +71,7 @@ func (f *flight) packetAt(number uint32) *packet {
 	return &f.ring[number&uint32(len(f.ring)-1)]
 }
 
-// outstanding returns the number of packets from base up to next, acknowledged or not.
+// outstanding returns the number of packets from base up to nextNumber, acknowledged or not.
 func (f *flight) outstanding() int { return int(f.nextNumber - f.base) }
 
 // empty reports whether no packet is in flight and none is waiting for retransmission.
@@ -104,7 +105,7 @@ func (f *flight) grow() {
 	}
 }
 
-// bitFor returns the word of beyond for a number and its bit in the word.
+// bitFor returns the word of ackedBits for a number and its bit in the word.
 func (f *flight) bitFor(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(len(f.ring)-1)
 	return &f.ackedBits[i/64], i % 64
@@ -125,7 +126,7 @@ func (f *flight) clearAckedBit() {
 	*word &^= 1 << bit
 }
 
-// nextUnacked returns the first number in [n, end) that is not acknowledged, or end if there is none.
+// nextUnacked returns the first number in [n, end) that is not acknowledged, or end.
 func (f *flight) nextUnacked(n, end uint32) uint32 {
 	if f.ackedBits == nil {
 		return n
@@ -170,8 +171,8 @@ func (f *flight) remove(l *list, pkt *packet) {
 	l.count--
 }
 
-// markSent records a transmission of a packet that is not in a list. If it is a retransmission, the caller appends
-// the packet to again.
+// markSent records a transmission of a packet that is not in a list. If it is a retransmission, the caller appends the
+// packet to retransmitted.
 func (f *flight) markSent(now Instant, p *packet) {
 	f.order++
 	f.count++
@@ -195,7 +196,7 @@ func (f *flight) markLost(p *packet) {
 	f.append(&f.lost, p)
 }
 
-// acked marks a packet as acknowledged and removes it from its list.
+// markAcked marks a packet as acknowledged and removes it from its list.
 func (f *flight) markAcked(pkt *packet) {
 	if pkt.state == packetSent {
 		f.removeInFlight(pkt)
@@ -232,7 +233,7 @@ func (f *flight) oldest() *packet {
 // isOvertaken reports whether a packet that was sent after p has been acknowledged.
 func (f *flight) isOvertaken(p *packet) bool { return p.order < f.highestAcked }
 
-// reset forgets all packets. The next packet gets the number first.
+// reset discards all packets. The next packet gets the number first.
 func (f *flight) reset(first uint32) {
 	clear(f.ring)
 	*f = flight{ring: f.ring, base: first, nextNumber: first, minSentOnce: first}

@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// An attacker who sees no packet of two ranks does not know their sessions. Packets that it sends in the name of one
-// rank, of every type, with every flag and matching numbers, change nothing at the other one: a packet must have all 64
-// bits of its session right (E6).
+// An attacker who cannot observe the packets of two ranks does not know their sessions. Packets that it sends in the
+// name of one rank, of every type, with every flag and matching numbers, change nothing at the other rank: all 64 bits
+// of a packet's session must be right (E6).
 
 // snapshot prints the state of a Conn, without its counters and pending answers.
 func snapshot(c *Conn) string {
@@ -106,7 +106,7 @@ func TestForgedPacketsChangeNothing(t *testing.T) {
 					}
 				})
 				if after := snapshot(c); after != before {
-					t.Fatalf("what is sent from session %v to %v (ours are %v and %v) changes\n%s\nto\n%s",
+					t.Fatalf("a packet from session %v to %v (ours are %v and %v) changes\n%s\nto\n%s",
 						session, peer, c.session.local, c.session.remote, before, after)
 				}
 			})

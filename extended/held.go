@@ -28,7 +28,7 @@ const (
 
 func (q *heldPackets) slot(number uint32) *uint16 { return &q.slots[number&uint32(len(q.slots)-1)] }
 
-// at returns the held packet with the given number, or nil.
+// find returns the held packet with the given number, or nil.
 func (q *heldPackets) find(number uint32) *heldPacket {
 	if i := *q.slot(number); i > 0 && q.packets[i-1].header.Number == number {
 		return &q.packets[i-1]

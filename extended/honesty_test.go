@@ -125,7 +125,7 @@ func TestNumbersAndSessions(t *testing.T) {
 	}
 
 	s.send(1, 1)
-	s.ack(1, 65537, 1<<20, protocol.Range{First: 2, End: 3}).want("a range of what was never sent", ReasonAcknowledged,
+	s.ack(1, 65537, 1<<20, protocol.Range{First: 2, End: 3}).want("a range that was never sent", ReasonAcknowledged,
 		0)
 	if s.c.path.flight.outstanding() != 1 {
 		t.Error("the packet is not in flight any more")
@@ -136,7 +136,7 @@ func TestNumbersAndSessions(t *testing.T) {
 	}
 }
 
-// A message accepted while it is being received is not written beyond the room (E14).
+// A message accepted while it is being received is not written beyond the receive buffer (E14).
 func TestNoCopyBeyondTheRoom(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(eager(1, 1, 0, 300), 100)

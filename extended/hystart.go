@@ -17,7 +17,7 @@ type hyStart struct {
 	roundEnd            uint64        // order of the transmission that begins the next round
 	lastMin, currentMin time.Duration // minimum round-trip times of the last and the current round, or 0
 	samples             int32         // number of measurements in the current round
-	// cssRounds is the number of rounds of conservative slow start so far. baseline is the value of current at its
+	// cssRounds is the number of rounds of conservative slow start so far. baseline is the value of currentMin at its
 	// beginning, or 0 outside conservative slow start.
 	cssRounds int32
 	baseline  time.Duration

@@ -13,7 +13,7 @@ type inbound struct {
 	cancelRequested bool // the peer has asked to cancel it
 	creditReturned  bool // its eager credit was returned to the peer before Accept
 	length          int64
-	// take is the number of bytes to receive, and got the number received so far.
+	// expectedBytes is the number of bytes to receive, and receivedBytes the number received so far.
 	expectedBytes, receivedBytes int64
 	capacity                     int64 // valid once accepted
 	openedAt                     Instant
@@ -39,12 +39,12 @@ type receiving struct {
 	acceptedOpen   int32    // number of accepted messages that are not complete
 
 	// matched is the number of messages that were matched with a receive or no longer exist. matchedBytes is the total
-	// length of the eager ones among them, and eager the total length of all eager messages that have begun (E20).
+	// length of the eager ones among them, and eagerBytes the total length of all eager messages that have begun (E20).
 	matched, matchedBytes, eagerBytes uint32
 	// advertisedLimit and advertisedEager are the limits last sent to the peer.
 	advertisedLimit, advertisedEager uint32
 	firstMessage                     uint32
-	// window is the number of messages without a matching receive that the peer may have.
+	// messageWindow is the number of messages without a matching receive that the peer may have.
 	messageWindow uint32
 	offered       bool // the packet being handled was passed to PacketAdvertised
 	free          *inbound
@@ -96,7 +96,7 @@ func (r *receiving) raiseFloor() {
 	}
 }
 
-// find returns the open message with the given number, or nil if there is none or it is resting.
+// find returns the open message with the given number, or nil if it does not exist or is resting.
 func (r *receiving) find(number uint32) *inbound {
 	if m := r.newest; m != nil && m.number == number {
 		return m
@@ -104,7 +104,7 @@ func (r *receiving) find(number uint32) *inbound {
 	return r.byNumber.get(number)
 }
 
-// open returns the number of open messages.
+// numOpen returns the number of open messages.
 func (r *receiving) numOpen() int {
 	n := int(r.byNumber.count) + r.resting.len()
 	if r.newest != nil {
@@ -142,7 +142,7 @@ func (r *receiving) insert(message *inbound) {
 	r.byNumber.put(message.number, message)
 }
 
-// creditDue reports whether the limits have grown so much that the peer must be informed (E22). A smaller growth
+// creditDue reports whether the limits have grown enough that the peer must be informed (E22). A smaller growth
 // suffices if the peer has little credit left.
 func (r *receiving) creditDue() bool {
 	messages, eager := r.limits()

@@ -22,13 +22,13 @@ func (x *index[K, V]) len() int {
 	return int(x.count)
 }
 
-// at returns the slot at which the search for a key begins. The multiplier is 2⁶⁴ divided by the golden ratio,
+// slotFor returns the slot at which the search for a key begins. The multiplier is 2⁶⁴ divided by the golden ratio,
 // which spreads both consecutive keys and multiples of a number.
 func (x *index[K, V]) slotFor(key K) int {
 	return int(uint64(key) * 0x9e3779b97f4a7c15 >> x.shift)
 }
 
-// get returns the value of a key, or 0 if there is none.
+// get returns the value of a key, or 0.
 func (x *index[K, V]) get(key K) (value V) {
 	if x.len() == 0 {
 		return value
@@ -67,8 +67,8 @@ func (x *index[K, V]) resize(n int) {
 	}
 }
 
-// remove removes a key and returns its value, or 0 if there is none. It moves later entries into the gap, so that no
-// search ends there too soon.
+// remove removes a key and returns its value, or 0. It moves later entries into the gap, so that no search ends there
+// too soon.
 func (x *index[K, V]) remove(key K) (value V) {
 	if x.len() == 0 {
 		return value

@@ -16,8 +16,8 @@ func sendErrors(acts []Action) (list []error) {
 	return list
 }
 
-// TestLeft: sends to a rank of the job that is gone fail, both the ones that wait for its session and later ones. Sends
-// to another peer wait for its return.
+// TestLeft: sends to a rank of the job that is gone fail, both sends that wait for its session and later ones. Sends to
+// another peer wait for its return.
 func TestLeft(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job  bool
@@ -26,9 +26,9 @@ func TestLeft(t *testing.T) {
 	}{
 		"a rank that has closed": {true, func(c *Conn) []Action { return c.ProcessClosed(5, nil) },
 			"rank 2 has called MPI_Finalize"},
-		"a rank that has ended": {true, func(c *Conn) []Action { return c.ProcessEnded(5, nil) },
+		"a rank that exited": {true, func(c *Conn) []Action { return c.ProcessEnded(5, nil) },
 			"rank 2 is gone: its process exited"},
-		"another peer that has ended": {false, func(c *Conn) []Action { return c.ProcessEnded(5, nil) }, ""},
+		"another peer that exited": {false, func(c *Conn) []Action { return c.ProcessEnded(5, nil) }, ""},
 	} {
 		c := New(Config{Local: 1, Remote: 2, Seed: 3, Job: tt.job})
 		c.Send(1, SendOp{ID: 1, Length: 4}, nil)

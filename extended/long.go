@@ -12,7 +12,8 @@ func (c *Conn) SetFetchPayload(payload int) {
 
 // PayloadTarget returns the destination of a packet's payload before the payload is received: the message m and the
 // offset in it. header is the header of the packet, and n the number of bytes of payload. ok is true only if m was
-// cleared and Packet would copy the whole payload there, provided that the checksum is valid. Expects changes no state.
+// cleared and Packet would copy the whole payload there, provided that the checksum is valid. PayloadTarget changes no
+// state.
 func (c *Conn) PayloadTarget(header []byte, n int) (m Message, offset int64, ok bool) {
 	hdr, payload, defect := protocol.ParseExtendedHeader(header)
 	s := &c.session
@@ -40,8 +41,8 @@ func (c *Conn) PacketAdvertised(now Instant, packet []byte, acts []Action) []Act
 	return acts
 }
 
-// AcceptFetched replaces Accept for an advertised message whose payload the caller has already fetched, as far as it
-// fits into room bytes. The Conn informs the sender that no more is needed, and reports Arrived at once.
+// AcceptFetched replaces Accept for an advertised message whose payload the caller has already fetched, up to the given
+// capacity of the receive in bytes. The Conn informs the sender that no more is needed, and reports Arrived at once.
 func (c *Conn) AcceptFetched(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.recvs.accept(message, room, true, acts)
 }

@@ -51,7 +51,7 @@ func TestLongPackets(t *testing.T) {
 	}
 }
 
-// Expects returns the destination of the payload of a packet that will be accepted, and of no other packet.
+// PayloadTarget returns the destination of the payload of a packet that will be accepted, and of no other packet.
 func TestExpects(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(request(1, 1, 5000), 0)
@@ -70,7 +70,7 @@ func TestExpects(t *testing.T) {
 	}
 	as := func(*protocol.ExtHeader) {}
 	if _, _, ok := s.c.PayloadTarget(good(as), 3000); ok {
-		t.Error("what has not been asked for is expected")
+		t.Error("DATA of a message that was not cleared is expected")
 	}
 	s.c.Accept(s.now, message, 4500, nil)
 	s.flush()

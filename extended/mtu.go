@@ -27,19 +27,20 @@ var padding [protocol.MaxUDPDatagram - protocol.ExtHeaderLen]byte
 
 // mtuSearch finds the largest payload that a path carries.
 type mtuSearch struct {
-	// maxPayload is the limit that the configuration sets. limit is the minimum of most and the limit of the first link,
-	// or 0 while the link's limit is unknown.
+	// maxPayload is the limit that the configuration sets. limit is the minimum of maxPayload and the limit of the
+	// first link, or 0 while the link's limit is unknown.
 	maxPayload, limit int
 	// size is the largest payload that the path is known to carry. tooLong is the smallest payload that it is known not
 	// to carry, or limit plus 1 if none is known.
 	size, tooLong int
-	// probeSize is the size being tried, or 0. It was sent tries times, first at begun and last at at. If no packet from
-	// the peer was received since begun, tries goes on to maxProbes plus 1, and the search pauses.
+	// probeSize is the size being tried, or 0. It was sent tries times, first at firstProbeAt and last at lastProbeAt.
+	// If no packet from the peer was received since firstProbeAt, tries is raised to maxProbes plus 1, and the search
+	// pauses.
 	probeSize, tries          int
 	firstProbeAt, lastProbeAt Instant
 	nextSearchAt              Instant // time of the next search
-	// longAcked is the highest order of an acknowledged long packet, and lost the number of long packets sent later that
-	// were lost.
+	// longAcked is the highest order of an acknowledged long packet, and longLost the number of long packets sent later
+	// that were lost.
 	longAcked uint64
 	longLost  int
 	probes    uint64 // probes sent in all sessions
@@ -98,9 +99,9 @@ func (s *mtuSearch) deadline(heard Instant, timeout time.Duration) Instant {
 	return s.lastProbeAt + timeout<<(s.tries-1)
 }
 
-// expired decides how to continue when due has passed. It reports whether to send a probe of the current size, which
-// may be a new one. A path that carries nothing at all also loses probes, so their losses count only if other packets
-// arrived from the peer meanwhile.
+// expired decides how to continue when the deadline has passed. It reports whether to send a probe of the current size,
+// which may be a new one. A path that carries nothing at all also loses probes, so their losses count only if other
+// packets arrived from the peer meanwhile.
 func (s *mtuSearch) expired(now, heard Instant) (send bool) {
 	switch {
 	case s.tries == maxProbes && heard <= s.firstProbeAt:
@@ -123,8 +124,8 @@ func (s *mtuSearch) expired(now, heard Instant) (send bool) {
 	return true
 }
 
-// isLong reports whether a packet with the given payload is long, so that its receipt or loss says something about the
-// path MTU.
+// isLong reports whether a packet with the given payload is long, so that its receipt or loss is evidence of the path
+// MTU.
 func (s *mtuSearch) isLong(payload int) bool { return payload > basePayload && payload <= s.size }
 
 // usesDiscovery reports whether this session uses path MTU discovery and knows the limit of the first link.
@@ -167,7 +168,7 @@ func (r *recovery) applySize() {
 // to be fragmented when it is retransmitted (E37).
 func (c *Conn) Payload() int { return int(c.path.maxPayload) }
 
-// probe continues the search (E36).
+// sendDueProbe continues the search (E36).
 func (c *Conn) sendDueProbe(now Instant) {
 	search, heard := c.path.search, c.session.lastPacketAt
 	if search.probeSize == 0 {

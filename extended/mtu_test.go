@@ -218,7 +218,7 @@ func TestPathMTUWithLosses(t *testing.T) {
 func TestProbeIsNoAck(t *testing.T) {
 	for n := protocol.AckLen; n < len(padding); n++ {
 		if _, ok := protocol.ParseAck(padding[:n], nil); ok && n != protocol.AckLen {
-			t.Fatalf("a payload of %d zeros is that of an ACK", n)
+			t.Fatalf("%d zeros are accepted as the payload of an ACK", n)
 		}
 	}
 }

@@ -10,7 +10,7 @@ const longRTT = 500 * time.Microsecond
 // up for late timers.
 type pacer struct {
 	nextSend Instant // when the next packet would be sent if there were no bursts
-	waiting  bool    // packets are waiting until resume
+	waiting  bool    // packets are waiting until resumeAt
 	resumeAt Instant
 }
 
@@ -30,7 +30,7 @@ func (p *pacer) sendBudget(now Instant, every time.Duration, window int) int {
 	return maxBurst(window) + int((now-p.nextSend)/every)
 }
 
-// sent records that n packets were sent. If further packets are waiting, they wait until half a burst may be sent.
+// onSent records that n packets were sent. If further packets are waiting, they wait until half a burst may be sent.
 func (p *pacer) onSent(n int, every time.Duration, window int) {
 	p.nextSend += every * Instant(n)
 	p.resumeAt = p.nextSend - every*Instant(maxBurst(window)/2)

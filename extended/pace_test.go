@@ -28,7 +28,7 @@ func TestPacer(t *testing.T) {
 		now += x.after
 		room := p.sendBudget(now, every, 80)
 		if room != x.room {
-			t.Errorf("%s: room for %d packets, want %d", x.what, room, x.room)
+			t.Errorf("%s: budget of %d packets, want %d", x.what, room, x.room)
 		}
 		p.onSent(x.sends, every, 80)
 		if p.waiting = room == x.sends && x.what != "a little later"; p.waiting && p.resumeAt <= now {

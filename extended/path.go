@@ -2,8 +2,8 @@ package extended
 
 import "time"
 
-// shortWindow is the maximum number of packets in flight on a path that is not long. Every peer accepts that many (E28,
-// E32).
+// shortWindow is the maximum number of packets in flight on a path that is not long. Every peer accepts this number
+// (E28, E32).
 const shortWindow = 512
 
 // bufferedRTT is the round-trip time up to which all data in flight must fit into the peer's socket buffer. On longer
@@ -38,9 +38,9 @@ type reordering struct {
 	minOrder uint64
 }
 
-// minReordering is the initial value of reordering.packets (RFC 9002, section 6.1.1), and maxReordering its maximum.
-// maxDoublings is the maximum of reordering.late, and minTimeThreshold the minimum of reordering.window before
-// doublings.
+// minReordering is the initial value of reordering.packetThreshold (RFC 9002, section 6.1.1), and maxReordering its
+// maximum. maxDoublings is the maximum of reordering.doublings, and minTimeThreshold the minimum of
+// reordering.timeThreshold before doublings.
 const (
 	minReordering    = 3
 	maxReordering    = 1 << 12
@@ -62,8 +62,8 @@ func (r *recovery) lossTime(p *packet) Instant {
 	return p.sentAt + max(r.rtt.smoothed, r.rtt.latest) + r.reordering.timeThreshold(&r.rtt)
 }
 
-// late handles a packet that was declared lost but was merely late, as is known from an acknowledgement that arrived
-// too early to be for the retransmission.
+// onLatePacket handles a packet that was declared lost but was merely late, as is known from an acknowledgement that
+// arrived too early to be for the retransmission.
 func (r *recovery) onLatePacket(p *packet) {
 	o := &r.reordering
 	if !r.window.onLate(p.order, p.state == packetSent) || p.order < o.minOrder {

@@ -30,25 +30,26 @@ const (
 
 // reporting is the state of our question to the peer, and of the peer's question to us.
 type reporting struct {
-	// inProgress is set from Ask until its Report. number is the number of the last question sent, sent counts the times
-	// that the question was sent, next is the time to send it again, and end is the time at which it fails.
+	// inProgress is set from AskReport until the Report. questionNumber is the number of the last question sent,
+	// questionsSent the number of times that it was sent, nextSendAt the time to send it again, and failAt the time at
+	// which it fails.
 	inProgress         bool
 	questionNumber     uint32
 	questionsSent      int
 	nextSendAt, failAt Instant
-	// questionClock is the clock of the last question, or 0 if the peer answered it like a HELLO. echoes is the number of
-	// such answers.
+	// questionClock is the clock of the last question, or 0 if the peer answered it like a HELLO. echoes is the number
+	// of such answers.
 	questionClock uint32
 	echoes        int
 	// buf holds the parts of the report received so far, or is nil before the first one. length is the length of the
-	// report, or 0 before the first part. have has a bit for each unit, which is set once the unit was received.
-	// missing is the number of missing units.
+	// report, or 0 before the first part. receivedUnits has a bit for each unit, which is set once the unit was
+	// received.
 	buf           []byte
 	length        uint32
 	receivedUnits [MaxReport / reportUnit / 64]uint64
 	missingUnits  int
 
-	// peerQuestion is the number of the peer's question that Answer answers, or 0. Until the time answered, further
+	// peerQuestion is the number of the peer's question that AnswerReport answers, or 0. Until ignoreUntil, further
 	// questions are ignored.
 	peerQuestion uint32
 	ignoreUntil  Instant
@@ -57,7 +58,7 @@ type reporting struct {
 // isAsking reports whether our question is in progress.
 func (r *reporting) isAsking() bool { return r != nil && r.inProgress }
 
-// deadline returns the time at which ask must be called, or never.
+// deadline returns the time at which sendDueQuestion must be called, or never.
 func (r *reporting) deadline(known bool) Instant {
 	switch {
 	case !r.isAsking():
@@ -83,8 +84,8 @@ func (c *Conn) ensureReports() *reporting {
 	return c.reports
 }
 
-// AskReport asks the peer for its report (E53). A Report action follows within a second, or at Close. Ask does nothing
-// while a question is in progress, or after Close.
+// AskReport asks the peer for its report (E53). A Report action follows within a second, or at Close. AskReport does
+// nothing while a question is in progress, or after Close.
 func (c *Conn) AskReport(now Instant, acts []Action) []Action {
 	r := c.ensureReports()
 	if r.inProgress || c.closed {
@@ -96,7 +97,7 @@ func (c *Conn) AskReport(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// ask sends the question if it is due, or ends it if its time is over.
+// sendDueQuestion sends the question if it is due, or ends it if its time is over.
 func (c *Conn) sendDueQuestion(now Instant) {
 	r := c.reports
 	switch {
@@ -138,7 +139,8 @@ func (r *reporting) onEcho(c *common, clock uint32) {
 func (r *reporting) onReport(c *common, header *protocol.ExtHeader, payload []byte) {
 	end := uint64(header.Offset) + uint64(len(payload))
 	switch {
-	case !r.isAsking() || header.Tag != r.questionNumber: // the report is complete, or the part answers an earlier question
+	// The report is complete, or the part answers an earlier question.
+	case !r.isAsking() || header.Tag != r.questionNumber:
 		c.drop(ReasonStale, header)
 		return
 	case len(payload) == 0 || header.Length > MaxReport || header.Offset%reportUnit != 0 ||
@@ -176,7 +178,7 @@ func (r *reporting) onQuestion(c *common, now Instant, h *protocol.ExtHeader) {
 }
 
 // AnswerReport answers the peer's question with the first MaxReport bytes of a report. The packets refer to the memory
-// of report. Answer does nothing if there is no question, and sends nothing if the report is empty.
+// of report. AnswerReport does nothing if there is no question, and sends nothing if the report is empty.
 func (c *Conn) AnswerReport(report []byte, acts []Action) []Action {
 	r := c.reports
 	if r == nil || r.peerQuestion == 0 || c.closed || c.session.remote == 0 {

@@ -30,7 +30,7 @@ func TestReconfigureUnreachableAfter(t *testing.T) {
 	began := s.now
 	s.c.Reconfigure(s.now, &next)
 	if ok, at := declaredUnreachable(s, began+20*time.Second); !ok || at < began+7*time.Second {
-		t.Errorf("the silence that had begun ended after %v, %v", at-began, ok)
+		t.Errorf("the earlier silence ended after %v, %v", at-began, ok)
 	}
 
 	s = meet(t, Config{Timing: Timing{UnreachableAfter: 8 * time.Second}})

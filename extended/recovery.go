@@ -25,7 +25,7 @@ type recovery struct {
 	search          *mtuSearch // path MTU discovery, or nil if the payload is fixed
 	timerStart      Instant    // the time-out of the oldest packet starts here, or when it was sent, if that is later
 	lastAckAt       Instant    // time of the last acknowledgement, or of the first packet after a pause
-	timeouts        int32      // number of time-outs since moved
+	timeouts        int32      // number of time-outs since lastAckAt
 	peerWindow      int32      // maximum number of packets in flight that the peer accepts
 	lastAckNow      uint32     // number of the last packet sent with FlagAckNow
 	maxPayload      int32      // maximum payload of a packet on the network, in bytes
@@ -67,7 +67,7 @@ func (r *recovery) exceedsWindow(payload int64) bool {
 	return r.flight.bytes > 0 && payload > 0 && r.flight.bytes+payload > r.maxFlightBytes
 }
 
-// measured records the round-trip time of the transmission with the given order. order is 0 if unknown.
+// onRTTSample records the round-trip time of the transmission with the given order. order is 0 if unknown.
 func (r *recovery) onRTTSample(trip time.Duration, order uint64) {
 	least := r.rtt.minRTT
 	r.rtt.addSample(trip, &r.cfg.Timing)
@@ -147,7 +147,7 @@ func (r *recovery) isUnreachable(now Instant) bool {
 	return after > 0 && r.timeouts >= minStalls && now-r.lastAckAt >= after
 }
 
-// backOff marks a single packet for retransmission: the oldest packet in flight after the first time-out, and the
+// onTimeout marks a single packet for retransmission: the oldest packet in flight after the first time-out, and the
 // first unacknowledged packet after further ones (E29, E30).
 func (r *recovery) onTimeout(now Instant, rng *random) {
 	f := &r.flight

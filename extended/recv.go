@@ -2,9 +2,9 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// Accept informs the Conn that a message was matched with a receive of room bytes. The Conn returns the message's
-// credit to the peer, and sends CLEAR_TO_SEND for an announced message. Accept does nothing for a message that no
-// longer exists.
+// Accept informs the Conn that a message was matched with a receive of the given capacity in bytes. The Conn returns
+// the message's credit to the peer, and sends CLEAR_TO_SEND for an announced message. Accept does nothing for a message
+// that no longer exists.
 func (c *Conn) Accept(_ Instant, message Message, room int64, acts []Action) []Action {
 	return c.recvs.accept(message, room, false, acts)
 }
@@ -79,7 +79,7 @@ func (r *receiving) openMessage(now Instant, header *protocol.ExtHeader) *inboun
 	return message
 }
 
-// message returns the caller's identifier of a message.
+// messageID returns the caller's identifier of a message.
 func (r *receiving) messageID(number uint32) Message {
 	return Message(uint64(r.epoch)<<32 | uint64(number))
 }
@@ -127,7 +127,7 @@ func (r *receiving) onData(now Instant, header *protocol.ExtHeader, payload []by
 	return ReasonNone
 }
 
-// arrived reports a message to the caller if it is complete.
+// finishIfComplete reports a message to the caller if it is complete.
 func (r *receiving) finishIfComplete(message *inbound) {
 	if !message.isComplete() {
 		return
@@ -141,7 +141,7 @@ func (r *receiving) finishIfComplete(message *inbound) {
 	}
 }
 
-// accept implements Accept and Fetched.
+// accept implements Accept and AcceptFetched.
 func (r *receiving) accept(message Message, room int64, fetched bool, acts []Action) []Action {
 	if uint32(message>>32) != r.epoch {
 		return acts

@@ -34,8 +34,7 @@ func (c *Conn) EachSend(yield func(SendState) bool) {
 // Sessions returns our session and the peer's. remote is 0 while the peer's session is unknown.
 func (c *Conn) Sessions() (local, remote protocol.Session) { return c.session.local, c.session.remote }
 
-// ForeignVersion returns the version of the last packet from the peer whose version was not protocol.ExtVersion, or 0
-// if there was none.
+// ForeignVersion returns the version of the last packet from the peer whose version was not protocol.ExtVersion, or 0.
 func (c *Conn) ForeignVersion() byte { return c.foreignVersion }
 
 // Busy reports whether a send is pending, a packet sent has not been acknowledged, or a matched message is not
@@ -50,7 +49,7 @@ const numTypes = int(protocol.Error) + 1
 
 // Counters count since New.
 type Counters struct {
-	// These count packets and payload bytes by packet type, including retransmissions. Received packets count only if
+	// Number of packets and payload bytes by packet type, including retransmissions. Received packets count only if
 	// they are valid and addressed to this rank.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
@@ -64,7 +63,7 @@ type Counters struct {
 	// Drops and Events count Drop and Note actions.
 	Drops  [NumReasons]uint64
 	Events [NumEvents]uint64
-	// EagerSends is the number of messages sent eagerly, Arrived the number of Arrived actions.
+	// EagerSends is the number of messages sent eagerly, and MessagesArrived the number of Arrived actions.
 	EagerSends, MessagesArrived uint64
 }
 
@@ -83,9 +82,9 @@ type Stats struct {
 	// Payload is the maximum payload of a packet in bytes, and Probes the number of probes sent to find it (E36).
 	Payload int
 	Probes  uint64
-	// QueuedSends is the number of sends that have not begun, and Begun the number of other pending sends. Open is the
-	// number of inbound messages that are not both matched and complete. Held is the number of packets kept because
-	// earlier messages have not begun.
+	// QueuedSends is the number of sends that have not begun, and Begun the number of other pending sends. OpenMessages
+	// is the number of inbound messages that are not both matched and complete. HeldPackets is the number of packets
+	// kept because earlier messages have not begun.
 	QueuedSends, Begun, OpenMessages, HeldPackets int
 	// MessageCredit is the number of messages, and EagerCredit the number of eager bytes, that may be sent before the
 	// peer has to match another message.

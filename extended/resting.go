@@ -17,8 +17,7 @@ const (
 	refBits  = floatBit - 1
 )
 
-// removeResting removes a number and returns its ref, or 0 if there is none. It frees a large table that has become
-// empty.
+// removeResting removes a number and returns its ref, or 0. It frees a large table that has become empty.
 func removeResting(q *resting, number uint32) (ref uint32) {
 	if ref = q.remove(number); ref != 0 && q.count == 0 && len(q.slots) > maxKeptSlots {
 		*q = resting{}

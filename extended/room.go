@@ -2,24 +2,24 @@ package extended
 
 // CreditPool bounds the total number of messages without a matching receive that a rank keeps for all of its peers. All
 // Conns of the rank share it. Each Conn permanently grants its peer Config.Messages messages, and more while messages
-// from that peer pile up and there is room.
+// from that peer pile up and the pool is not exhausted.
 type CreditPool struct{ limit, granted int }
 
-// NewCreditPool returns a Room that holds the given number of messages.
+// NewCreditPool returns a CreditPool of the given number of messages.
 func NewCreditPool(limit int) *CreditPool { return &CreditPool{limit: limit} }
 
 // Limit returns the number of messages passed to NewCreditPool.
 func (r *CreditPool) Limit() int { return r.limit }
 
-// acquire reserves room for up to n messages, and returns the number of messages for which there is room.
+// acquire takes credit for up to n messages from the pool, and returns the number of messages granted.
 func (r *CreditPool) acquire(n int) int {
 	n = max(min(n, r.limit-r.granted), 0)
 	r.granted += n
 	return n
 }
 
-// adapt adapts the window to the number of the peer's messages that have no matching receive. As far as there is room,
-// the window becomes twice that number, or that number plus Config.Messages if that is more.
+// adaptWindow adapts the window to the number of the peer's messages that have no matching receive. As far as the pool
+// allows, the window becomes twice that number, or that number plus Config.Messages if that is more.
 func (r *receiving) adaptWindow() {
 	cfg := &r.cfg
 	if cfg.CreditPool == nil {
@@ -38,7 +38,7 @@ func (r *receiving) adaptWindow() {
 	}
 }
 
-// maxQueued is the number of messages waiting to be sent at which Full returns QueueFull, provided that the peer's
+// maxQueued is the number of messages waiting to be sent at which Fullness returns QueueFull, provided that the peer's
 // limit is known. Each of these messages occupies a few hundred bytes of memory.
 const maxQueued = 1 << 12
 
@@ -55,7 +55,7 @@ const (
 	CreditFull
 	// QueueFull: too many messages wait to be sent.
 	QueueFull
-	// Unknown: the peer's limit is not known yet. The message need not wait, but may turn out to exceed the limit.
+	// LimitUnknown: the peer's limit is not known yet. The message need not wait, but may turn out to exceed the limit.
 	LimitUnknown
 )
 
@@ -79,7 +79,7 @@ func (c *Conn) Fullness() Fullness {
 	return NotFull
 }
 
-// Queued returns the number of messages waiting to be sent.
+// NumQueued returns the number of messages waiting to be sent.
 func (c *Conn) NumQueued() int { return int(c.sends.count - c.sends.begunSends) }
 
 // IsQueued reports whether the send with the given ID is waiting to begin.

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// E20: messages are sent ahead of their receives far beyond the initial credit while there is room, and one whose
-// receive is posted is received. When the room is exhausted, the sender gets no more credit, except for a reserve. With
-// receives there is room again, and never more is granted than there is.
+// E20: while the pool is not exhausted, messages are sent ahead of their receives far beyond the initial credit, and a
+// message whose receive is posted is received. When the pool is exhausted, the sender gets no more credit, except for a
+// reserve. Receives refill the pool, and the credit granted never exceeds it.
 func TestRoomIsGranted(t *testing.T) {
 	const first, room = 128, 5000
 	w := newWorld(Config{Messages: first, CreditPool: NewCreditPool(room)})
@@ -17,7 +17,7 @@ func TestRoomIsGranted(t *testing.T) {
 	sent := 0
 	for ; a.conn.Fullness() != CreditFull; sent++ {
 		if sent > 2*room {
-			t.Fatal("there is no end of the room")
+			t.Fatal("the pool is never exhausted")
 		}
 		a.send(pattern(4, uint64(sent)), SendOp{Tag: 7})
 		if a.conn.NumQueued() > 10 {
@@ -35,13 +35,13 @@ func TestRoomIsGranted(t *testing.T) {
 		}
 	}
 	if sent < room-first || sent > room {
-		t.Errorf("%d messages went ahead, and there is space for %d", sent, room)
+		t.Errorf("%d messages were sent ahead, with a pool of %d", sent, room)
 	}
-	// Full is not asked about messages of collective calls.
+	// Fullness is not called for messages of collective calls.
 	s := a.send(pattern(4, 2), SendOp{Tag: 9})
 	w.wait(1e9)
 	if r := b.recv(9, 4); !r.done() || intact(r, s.data) != nil {
-		t.Errorf("the reserve is not to be had: %v", intact(r, s.data))
+		t.Errorf("a message for which credit is reserved was not received: %v", intact(r, s.data))
 	}
 	if st := b.conn.Stats(); st.OpenMessages != sent || len(b.conn.recvs.byNumber.slots) > 1000 {
 		t.Errorf("%d messages wait, %d have records", st.OpenMessages, len(b.conn.recvs.byNumber.slots))

@@ -13,7 +13,7 @@ import (
 var searchDepth = flag.Int("search-depth", 2,
 	"how many faults a schedule of the search may have, one less in long exchanges; 3 takes some minutes")
 
-// longExchanges have five to thirty times as many packets as the other ones.
+// longExchanges have five to thirty times as many packets as the other exchanges.
 var longExchanges = []string{"many", "little credit", "numbers go over", "small window", "canceled too late",
 	"rendezvous"}
 

@@ -15,10 +15,10 @@ type outbound struct {
 	postedAt Instant
 	number   uint32
 	state    State
-	// take is the number of bytes to send: the whole length of an eager message, otherwise the number that the peer has
-	// cleared. offset is the number of bytes sent, and acked the number acknowledged.
+	// bytesToSend is the number of bytes to send: the whole length of an eager message, otherwise the number that the
+	// peer has cleared. bytesSent is the number of bytes sent, and bytesAcked the number acknowledged.
 	bytesToSend, bytesSent, bytesAcked int64
-	// unackedPackets is the number of unacknowledged DATA packets. out is set once the last DATA packet was sent.
+	// unackedPackets is the number of unacknowledged DATA packets. allSent is set once the last DATA packet was sent.
 	unackedPackets  int
 	allSent         bool
 	isListed        bool // in the list of cleared messages
@@ -26,13 +26,13 @@ type outbound struct {
 	retransmissions int
 	// readyBytes is the number of available bytes of a Partial message.
 	readyBytes int64
-	// prev and after are the neighbors in the list of all messages, and behind is the next message in the list of
+	// prev and next are the neighbors in the list of all messages, and nextCleared is the next message in the list of
 	// cleared messages.
 	prev, next, nextCleared *outbound
 }
 
-// sending is the sending half of a Conn. It lists the messages in the order of Send; those that have begun precede the
-// queued ones.
+// sending is the sending half of a Conn. It lists the messages in the order of Send; messages that have begun precede
+// the queued ones.
 type sending struct {
 	*common
 	first, last       *outbound

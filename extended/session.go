@@ -13,7 +13,7 @@ type session struct {
 	// local is our session, and remote the peer's, or 0 while it is unknown.
 	local, remote protocol.Session
 	// endedSessions holds the peer's most recent sessions that ended during our session. endedCount counts them; modulo
-	// the length of past, it is the next index to overwrite.
+	// the length of endedSessions, it is the next index to overwrite.
 	endedSessions [4]protocol.Session
 	endedCount    uint8
 	// greetPeer is set if the next ACK is the first one sent to a newly adopted session.
@@ -22,12 +22,13 @@ type session struct {
 	// runs another version.
 	helloNow bool
 
-	// nextHello is the earliest time of the next HELLO, and wait the interval from that HELLO to the one after it.
+	// nextHello is the earliest time of the next HELLO, and helloInterval the interval from that HELLO to the one after
+	// it.
 	nextHello, helloInterval Instant
 	lastPacketAt             Instant // when a packet from the peer was last received
 	unansweredHellos         int32   // HELLOs sent since then
-	// answer is the peer's session to which we must send our session, or 0 if there is none (E6). answerClock is the
-	// clock value in the peer's HELLO, or 0.
+	// answerTo is the peer's session to which we must send our session, or 0 (E6). answerClock is the clock value in
+	// the peer's HELLO, or 0.
 	answerClock uint32
 	answerTo    protocol.Session
 }
@@ -36,14 +37,14 @@ func (s *session) hasEnded(peer protocol.Session) bool {
 	return slices.Contains(s.endedSessions[:], peer)
 }
 
-// end records that the peer's session has ended.
+// end records the end of the peer's session.
 func (s *session) end() {
 	s.endedSessions[int(s.endedCount)%len(s.endedSessions)] = s.remote
 	s.endedCount++
 	s.remote = 0
 }
 
-// silent reports whether the peer, whose session is known, has answered none of our HELLOs for the given time (E33).
+// isSilent reports whether the peer, whose session is known, has answered none of our HELLOs for the given time (E33).
 func (s *session) isSilent(now, after Instant) bool {
 	return s.remote != 0 && s.unansweredHellos >= minStalls && after > 0 && now-s.lastPacketAt >= after
 }
@@ -72,7 +73,7 @@ func (c *Conn) identify(now Instant, header *protocol.ExtHeader) bool {
 	}
 	sess.remote = header.Session
 	sess.nextHello, sess.helloInterval, sess.unansweredHellos = now, c.cfg.Timing.HelloFirst, 0
-	// The peer may know nothing but the number of our session.
+	// The peer may know only the number of our session.
 	c.arrivals.ackNow, c.arrivals.needsFullAck, sess.greetPeer = true, true, true
 	c.note(Connected)
 	c.path.askLink(now)
@@ -123,7 +124,7 @@ func (c *Conn) endSession(now Instant, why ending) {
 // first.
 func (c *Conn) PeerGone() (left, closed bool) { return c.peerGone != 0, c.peerGone == endClosed }
 
-// unreachableAfter ends our session because the peer is unreachable (E31). From then on, packets that name the old
+// declareUnreachable ends our session because the peer is unreachable (E31). From then on, packets that name the old
 // session are invalid.
 func (c *Conn) declareUnreachable(now Instant, why ending) {
 	c.note(Unreachable)
@@ -132,7 +133,7 @@ func (c *Conn) declareUnreachable(now Instant, why ending) {
 		c.sends.failMessages(&e, nil)
 	}
 	// The peer's ended sessions need not be remembered, because their packets name our old session. The peer's current
-	// newSession may continue.
+	// session may continue.
 	c.session = session{local: c.random.newSession(c.session.local), nextHello: now,
 		helloInterval: c.cfg.Timing.HelloFirst}
 }
@@ -189,7 +190,7 @@ func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
 	}
 }
 
-// lingerTimeouts is how long, in our time-outs, a Conn answers the peer after Close (RFC 9000, section 10.2).
+// lingerTimeouts is the number of time-outs for which a Conn answers the peer after Close (RFC 9000, section 10.2).
 // minLinger is the minimum duration: on a busy host, the peer's process may not run for several times a time-out of a
 // few milliseconds.
 const (

@@ -4,7 +4,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 
 // Where packets are carried by memory, an eager message of one packet may have a short header (E52). It is numbered,
 // credited and acknowledged like any other message. The functions here are a fast path for the common case: they update
-// the same state, but return no actions. In every other case, lengthen converts the messages to ordinary ones.
+// the same state, but return no actions. In every other case, convertShorts converts the messages to ordinary ones.
 
 // shorts is a ring of the unacknowledged messages that were sent with short headers, oldest first. The numbers of their
 // packets follow the numbers in flight.
@@ -101,9 +101,9 @@ func (c *Conn) PrepareShort(op *SendOp, header *protocol.ShortHeader) (ok bool) 
 }
 
 // SentShort replaces Send for a message whose header PrepareShort has set. Call it after the packet was sent. The
-// caller keeps the payload until Shorts shows that it is no longer needed. SentShort takes no time, because reading a
-// clock would take longer than all the rest; the time of the next event becomes the send time of the message. The
-// caller must ensure that an event follows.
+// caller keeps the payload until ShortsInFlight shows that it is no longer needed. SentShort takes no time, because
+// reading a clock would take longer than all the rest; the time of the next event becomes the send time of the message.
+// The caller must ensure that an event follows.
 func (c *Conn) SentShort(op *SendOp) {
 	send, q := &c.sends, c.path.shorts
 	q.unstamped++
@@ -122,7 +122,7 @@ func (c *Conn) SentShort(op *SendOp) {
 }
 
 // ShortsInFlight returns the number of messages passed to SentShort that are neither acknowledged nor Kept, and their
-// total length in bytes. These are the most recent ones.
+// total length in bytes. They are the most recent ones.
 func (c *Conn) ShortsInFlight() (messages, bytes int) {
 	return c.path.shorts.len(), int(c.path.shorts.bytes)
 }

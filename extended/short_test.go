@@ -195,7 +195,7 @@ func TestShortReconnected(t *testing.T) {
 		sent = append(sent, w.send(0))
 	}
 	w.receive(1, sent[0])
-	w.receive(1, sent[1]) // the others are lost
+	w.receive(1, sent[1]) // all others are lost
 	for i, c := range w.c {
 		w.do(i, c.Reconnected(w.now, nil))
 	}
@@ -216,7 +216,7 @@ func TestShortReconnected(t *testing.T) {
 	w.receive(1, w.send(0))
 }
 
-// TestShortAndOthers: an announced message follows messages with short headers, and is followed by others.
+// TestShortAndOthers: an announced message between messages with short headers is received in order.
 func TestShortAndOthers(t *testing.T) {
 	w := newShortEnds(t, Config{EagerLimit: 100})
 	w.receive(1, w.send(0))
@@ -258,7 +258,7 @@ func TestShortUnexpected(t *testing.T) {
 	later := w.send(0)
 	later.Acknowledged += 100
 	if w.c[1].ExpectsShort(&later, 4) {
-		t.Error("one that acknowledges what was not sent is expected")
+		t.Error("a packet that acknowledges an unsent one is expected")
 	}
 }
 
@@ -280,8 +280,7 @@ func TestShortLimits(t *testing.T) {
 	}
 }
 
-// TestShortProcessEnded: messages that the peer may lack are reported when its process has ended, and when it is
-// silent.
+// TestShortProcessEnded: messages that the peer may lack are reported when its process exits, and when it is silent.
 func TestShortProcessEnded(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		w := newShortEnds(t, Config{})

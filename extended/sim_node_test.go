@@ -257,7 +257,7 @@ func (n *node) carryOut(a *Action) {
 		if a.Kind == Transmit && a.Length > 0 {
 			s := n.sends[a.ID]
 			if s == nil || s.done {
-				w.fail("%d: Transmit for send %d, which has ended", n.rank, a.ID)
+				w.fail("%d: Transmit for send %d, which is done", n.rank, a.ID)
 				return
 			}
 			if a.Header.Flags&protocol.FlagEager != 0 && !s.buffered {
@@ -423,7 +423,7 @@ func intact(r *simRecv, data []byte) error {
 	case r.message.lost != nil:
 		return r.message.lost
 	case !bytes.Equal(r.data(), data[:min(int64(len(data)), r.room)]):
-		return fmt.Errorf("the message of tag %d, %d bytes, is not what was sent, %d bytes", r.tag, len(r.data()),
+		return fmt.Errorf("the message of tag %d, %d bytes, differs from the %d bytes sent", r.tag, len(r.data()),
 			len(data))
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 
 const latency = 20 * time.Microsecond
 
-// fate says what happens to a copy of a packet: it may be delivered late, or with the bit numbered flip inverted,
-// counted from 1.
+// fate is the fate of a copy of a packet: it may be delivered late, or with the bit numbered flip inverted, counted
+// from 1.
 type fate struct {
 	delay time.Duration
 	flip  int

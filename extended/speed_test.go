@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The time for 8 MiB with a round trip of 40 µs, and the number of packets sent unnecessarily. The bounds are twice
-// the measured values.
+// The time for 8 MiB with a round trip of 40 µs, and the number of unnecessary packets. The bounds are twice the
+// measured values.
 func TestTimeToFinish(t *testing.T) {
 	const size = 8 << 20
 	for _, x := range []struct {

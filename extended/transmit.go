@@ -126,8 +126,8 @@ func (c *Conn) sendControl(now Instant) {
 	c.transmitPacket(now, p, a)
 }
 
-// begin begins the next message: it sends the first DATA if the message may be sent eagerly, and otherwise SEND_REQUEST
-// (E10–E13).
+// beginMessage begins the next message: it sends the first DATA if the message may be sent eagerly, and otherwise
+// SEND_REQUEST (E10–E13).
 func (c *Conn) beginMessage(now Instant) {
 	c.convertShorts()
 	send := &c.sends
@@ -194,7 +194,7 @@ func (c *Conn) sendData(now Instant, message *outbound) {
 }
 
 // newPacket adds a new packet and the action that transmits it. The caller sets the communicator, tag, length and
-// offset in the action's header, and then calls put.
+// offset in the action's header, and then calls transmitPacket.
 func (c *Conn) newPacket(now Instant, t protocol.Type, call protocol.Call, message uint32) (*packet, *Action) {
 	c.convertShorts()
 	pkt, action := c.path.flight.add(), c.nextAction()

@@ -122,7 +122,7 @@ func arrive(w *world, rng *rand.Rand, from int, s *simSend, span time.Duration) 
 	}
 }
 
-// check verifies that every send has ended and every message was delivered once, in order and intact.
+// check verifies that every send is done and every message was delivered once, in order and intact.
 func (tr *traffic) check() error {
 	var bad []error
 	for tag, sends := range tr.sends {

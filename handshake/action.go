@@ -15,8 +15,8 @@ type ActionKind uint8
 const (
 	// Transmit: send the handshake packet Header.
 	Transmit ActionKind = iota + 1
-	// TransmitData: send Header with the payload of message ID, fragmented as Config.Shape says, and then call
-	// DataSent. No time-out runs for the message until then.
+	// TransmitData: send Header with the payload of message ID, fragmented by Config.Shape, and then call DataSent. No
+	// time-out runs for the message until then.
 	TransmitData
 	// Copy: copy Payload to offset Offset of the buffer of receive ID. Payload is valid only as long as the packet that
 	// was passed to the Pair.
@@ -52,8 +52,8 @@ type Action struct {
 	Phases  Phases
 }
 
-// Phases contains the times at which a message passed the steps of the handshake. A time is 0 if the step was not
-// passed.
+// Phases contains the times at which a message completed the steps of the handshake. A time is 0 if the step did not
+// happen.
 type Phases struct {
 	// Start is the time when the operation was passed to the Pair.
 	Start Instant
@@ -160,16 +160,16 @@ const (
 	// Padding: the peer's DATA was padded.
 	Padding
 	// DeliveredDuplicate: the network copied a message and delayed the copy until the next message was cleared, so that
-	// the copy was delivered in place of the next message. The real next message has arrived since.
+	// the copy was delivered in place of the next message. The real next message was received later.
 	DeliveredDuplicate
-	// EarlyData: DATA came sooner after CLEAR_TO_SEND than ever before. It is held back for some time, in case other
-	// DATA follows.
+	// EarlyData: DATA was received sooner after CLEAR_TO_SEND than ever before. It is held back for some time, in case
+	// other DATA follows.
 	EarlyData
-	// EarlyAck: ACK came sooner after DATA than ever before. It is held back for some time, in case the peer asks for
-	// DATA again.
+	// EarlyAck: ACK was received sooner after DATA than ever before. It is held back for some time, in case the peer
+	// asks for DATA again.
 	EarlyAck
 	// ClearAfterDone: a deployed peer sent CLEAR_TO_SEND again after a message to it was reported as done, so the DATA
-	// may not have arrived.
+	// may be lost.
 	ClearAfterDone
 	// SecondData: two messages, or too much payload, came for one CLEAR_TO_SEND. The network has made a copy, and the
 	// delivered message may be the copy.

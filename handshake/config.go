@@ -39,16 +39,16 @@ type Config struct {
 	SameHost bool
 }
 
-// PeerRules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the Rules of the existing kinds
-// of peers.
+// PeerRules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the PeerRules of the existing
+// kinds of peers.
 type PeerRules struct {
 	// RefusesEmpty is set if a message of 0 words would wedge the peer.
 	RefusesEmpty bool
 	// CorruptsOnRetransmit is set if the peer, after the loss of a datagram of a fragmented message, stores a
 	// retransmitted DATA header as payload.
 	CorruptsOnRetransmit bool
-	// BlockingCalls is set if the peer's calls block, so that each packet shows in which call it is. A SEND_REQUEST then
-	// means that the peer has our message, and a CLEAR_TO_SEND or ACK that it is not in a send.
+	// BlockingCalls is set if the peer's calls block, so that each packet shows in which call it is. A SEND_REQUEST
+	// then means that the peer has our message, and a CLEAR_TO_SEND or ACK that it is not in a send.
 	BlockingCalls bool
 	// DropsRequests is set if the peer drops our deferred SEND_REQUEST when it starts to send DATA, so that it must be
 	// retransmitted after two SEND_REQUESTs have crossed.
@@ -68,12 +68,12 @@ type PeerRules struct {
 	// earlier, it is a duplicate made by the network and is not answered, because an unsolicited ACK can wedge an FPGA.
 	AckRetransmit time.Duration
 	// NumbersRequests is set if the peer may number SEND_REQUESTs, and put the number into the size field of the
-	// CLEAR_TO_SEND that answers one. Both packets can then be revoked. A peer of an earlier version, which does not, is
-	// recognized.
+	// CLEAR_TO_SEND that answers one. Both packets can then be revoked. A peer of an earlier version, which does not,
+	// is recognized.
 	NumbersRequests bool
 }
 
-// FPGAPeer returns the Rules of the deployed FPGA of the given rank.
+// FPGAPeer returns the PeerRules of the deployed FPGA of the given rank.
 func FPGAPeer(rank uint32) PeerRules {
 	return PeerRules{
 		RefusesEmpty:         true,
@@ -85,7 +85,7 @@ func FPGAPeer(rank uint32) PeerRules {
 	}
 }
 
-// CPUPeer returns the Rules of a program that uses upstream's CPU library.
+// CPUPeer returns the PeerRules of a program that uses upstream's CPU library.
 func CPUPeer() PeerRules {
 	return PeerRules{
 		BlockingCalls:    true,
@@ -102,7 +102,7 @@ func (r *PeerRules) retransmitSpan() time.Duration {
 		deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
 }
 
-// SoftwarePeer returns the Rules of another zrlmpid.
+// SoftwarePeer returns the PeerRules of another zrlmpid.
 func SoftwarePeer() PeerRules { return PeerRules{NumbersRequests: true} }
 
 // Quirks are peculiarities of the deployed FPGA that a stand-in imitates, beyond its Shape and Timing. The zero value
@@ -120,7 +120,7 @@ type Quirks struct {
 	CarryOver bool
 }
 
-// OnPartial is the user's choice of what to do with fragmented messages that an FPGA does not acknowledge.
+// OnPartial is the user's choice for fragmented messages that an FPGA does not acknowledge.
 type OnPartial uint8
 
 const (
@@ -132,7 +132,7 @@ const (
 )
 
 // Backoff is a sequence of time-outs. Retransmission n, counted from 0, is sent after First + n × Step, for n <
-// Retransmissions. Later retransmissions follow at intervals of Then; if Then is 0, there are none.
+// Retransmissions. Later retransmissions follow at intervals of Interval; if Interval is 0, no more are sent.
 type Backoff struct {
 	First, Step     time.Duration
 	Retransmissions int
@@ -186,7 +186,7 @@ func DeployedFPGA(rank uint32) Timing {
 	return Timing{Clear: b, Ack: ack, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DefaultTiming returns the default Timing of a host for a peer with the given Rules. It is the Timing of the CPU
+// DefaultTiming returns the default Timing of a host for a peer with the given PeerRules. It is the Timing of the CPU
 // library, with two main changes. SEND_REQUEST is retransmitted for as long as the caller waits, because it is not a
 // fault if a peer starts late, and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have
 // deadlines.

@@ -23,8 +23,9 @@ const (
 	// impossibleDivisor is the divisor of the shortest round-trip time that gives the time in which no real answer can
 	// come, even if this host was busy when the first answers came and measured too long round-trip times.
 	impossibleDivisor = 8
-	// maxNeedlessHolds is the maximum number of messages that are held back needlessly, because they came too soon or
-	// equal a recent one. After that many, no message is held back until the network has provably made a copy.
+	// maxNeedlessHolds is the maximum number of messages that are held back needlessly, because they were received too
+	// soon or equal a recent one. Once it is reached, no message is held back until the network has provably made a
+	// copy.
 	maxNeedlessHolds = 3
 )
 
@@ -95,9 +96,9 @@ func firstTimeout(peer Instant, own Backoff) Instant {
 	return peer
 }
 
-// suspect returns a timer that runs while an answer that came after d is held back, or an unset timer if the answer is
-// not suspicious. An answer that merely came sooner than any before is held back for a round trip. An answer that
-// cannot be real is held back until the peer would have retransmitted the real one after firstTimeout, unless
+// suspectAnswer returns a timer that runs while an answer received after d is held back, or an unset timer if the
+// answer is not suspicious. An answer that merely came sooner than any before is held back for a round trip. An answer
+// that cannot be real is held back until the peer would have retransmitted the real one after firstTimeout, unless
 // maxNeedlessHolds is reached. An answer is held back instead of dropped, because the peer may have no retransmission
 // left.
 func (p *Pair) suspectAnswer(trip *roundTrip, now, d, timeOut Instant) timer {

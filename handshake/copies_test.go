@@ -493,7 +493,7 @@ func TestSilentFPGA(t *testing.T) {
 			if !errors.Is(ops[0].err, handshake.ErrPartial) {
 				t.Errorf("%d words: %v", words, ops[0].err)
 			}
-		case !errors.As(ops[0].err, &te) || !te.Silent || !strings.Contains(te.Error(), "has probably arrived"):
+		case !errors.As(ops[0].err, &te) || !te.Silent || !strings.Contains(te.Error(), "was probably received"):
 			t.Errorf("%d words: %v", words, ops[0].err)
 		case te.Elapsed < 6675*ms || te.Elapsed > 7*time.Second:
 			t.Errorf("%d words: after %v", words, te.Elapsed)

@@ -90,7 +90,7 @@ func (p *Pair) onAckOverdue(now Instant, acts []Action) []Action {
 		Local: p.cfg.Local, Remote: p.cfg.Remote, Words: s.op.Words, FPGA: p.cfg.Peer.CorruptsOnRetransmit,
 		Datagrams: p.cfg.Shape.NumDatagrams(s.op.Words), Elapsed: now - s.stateSince, Doubtful: s.ambiguousClear,
 	}
-	if s.peerRestarted { // the restart has ended the message for the peer as well
+	if s.peerRestarted { // the restart ended the message for the peer as well
 		return p.endSend(now, err, acts)
 	}
 	p.enterDeadEnd(err, true)

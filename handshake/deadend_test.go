@@ -131,7 +131,7 @@ func TestDeadEndOfASender(t *testing.T) {
 				t.Errorf("%s: the send was begun all the same", tt.name)
 			}
 		}
-		// An ACK may be late. A peer that asks anew is past it.
+		// An ACK may be late. A peer that sends a new SEND_REQUEST no longer waits for it.
 		b.gets(ack, rInt, nil)
 		isDeadEnd(t, tt.name+": a later send", sendNow(b), first)
 		b.gets(sreq, sInt, nil)

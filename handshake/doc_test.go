@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// What docs/ZRLMPI_protocol.md says about this package is true.
+// docs/ZRLMPI_protocol.md describes this package correctly.
 
 func specification(t *testing.T) string {
 	t.Helper()

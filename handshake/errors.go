@@ -64,7 +64,7 @@ func (s *State) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// DescribeWait returns the type of the packet that ends the state, or 0 if there is none.
+// AwaitedPacket returns the type of the packet that ends the state, or 0.
 func (s State) AwaitedPacket() protocol.Type {
 	switch s {
 	case WaitClear:
@@ -94,8 +94,8 @@ type Wait struct {
 	// bytes received.
 	Words uint32
 	Got   int64
-	// HasDeferred is set if there is a deferred SEND_REQUEST that does not match the posted receive. Deferred is its
-	// call.
+	// Deferred is the call of a deferred SEND_REQUEST that does not match the posted receive. HasDeferred is set if
+	// there is such a SEND_REQUEST.
 	Deferred    protocol.Call
 	HasDeferred bool
 }
@@ -108,7 +108,7 @@ func (w Wait) Describe(now Instant) string {
 	case Held:
 		s = fmt.Sprintf("rank %d %s, behind a message from it", w.Local, DescribeHold(w.Remote, now-w.Since))
 	case Receiving:
-		s += fmt.Sprintf(" (%d of %d bytes have arrived)", w.Got, int64(w.Words)*protocol.WordLen)
+		s += fmt.Sprintf(" (%d of %d bytes received)", w.Got, int64(w.Words)*protocol.WordLen)
 	}
 	if w.HasDeferred {
 		s += fmt.Sprintf("; rank %d asks to send with %v, which the posted receive does not match", w.Remote,
@@ -166,10 +166,10 @@ func (e *TimeoutError) Error() string {
 		s += fmt.Sprintf(" (retransmitted %d times)", e.Retransmissions)
 	}
 	if e.State == Receiving {
-		s += fmt.Sprintf(": %d of %d bytes had arrived", e.Got, int64(e.Words)*protocol.WordLen)
+		s += fmt.Sprintf(": %d of %d bytes received", e.Got, int64(e.Words)*protocol.WordLen)
 	}
 	if e.DeadEnd {
-		return s + fmt.Sprintf(": it is in a send whose DATA has not arrived, and waits forever. Restart its role or "+
+		return s + fmt.Sprintf(": it is in a send whose DATA was not received, and waits forever. Restart its role or "+
 			"program, %s", resetStep(e.Local, e.Remote))
 	}
 	if e.Unheard {
@@ -180,9 +180,9 @@ func (e *TimeoutError) Error() string {
 		s += fmt.Sprintf(": rank %d has not cleared the message, or packets between the two ranks are lost", e.Remote)
 	case WaitAck:
 		if !e.Silent {
-			return s + fmt.Sprintf(": the message may or may not have arrived, or rank %d was restarted", e.Remote)
+			return s + fmt.Sprintf(": the message may or may not have been received, or rank %d was restarted", e.Remote)
 		}
-		s += fmt.Sprintf(": the message has probably arrived and only its ACK was lost, as an FPGA asks up to three "+
+		s += fmt.Sprintf(": the message was probably received and only its ACK was lost, as an FPGA asks up to three "+
 			"times for DATA that it lacks, and rank %d asks no more, or rank %d was restarted: an FPGA that was "+
 			"reset is silent, too", e.Remote, e.Remote)
 	case WaitData:
@@ -213,18 +213,19 @@ type PartialError struct {
 	Doubtful bool
 }
 
-// Error describes the failure and what the user can do.
+// Error describes the failure and the remedies.
 func (e *PartialError) Error() string {
 	s := fmt.Sprintf("rank %d did not acknowledge %d words in %d datagrams within %s", e.Remote, e.Words, e.Datagrams,
 		Round(e.Elapsed))
 	switch {
 	case e.FPGA:
 		return s + " and did not ask for them again. Unless it was restarted, it may be in the middle of them: an " +
-			"FPGA that lost a datagram stores a retransmission as data, so there is none. Restart the FPGA's role, " +
+			"FPGA that lost a datagram stores a retransmission as data, so nothing is retransmitted. Restart the FPGA's role, " +
 			resetStep(e.Local, e.Remote) +
-			"; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"
+			"; to avoid it, send messages of up to 346 words, which are retransmitted safely, pace more, or set " +
+			"on_partial: retransmit"
 	case e.Doubtful:
-		s += ", and whether it asked for them again or for the next message cannot be known"
+		s += ", and whether it asked for them again or for the next message is unknown"
 	default:
 		s += " and did not ask for them again"
 	}

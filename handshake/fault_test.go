@@ -109,7 +109,7 @@ type party struct {
 	endpoint
 	send func(data []byte) func() result
 	recv func(words int) func() result
-	// broken returns why the node cannot go on, or "". It is nil if the node is not a model.
+	// broken returns why the node cannot continue, or "". It is nil if the node is not a model.
 	broken func() string
 	// late delays the nth call of its program, which is the only possible stall of an FPGA, whose engine is hardware.
 	// It is nil if the node is a process.
@@ -346,8 +346,8 @@ func (sc *scenario) transcript() string {
 	return b.String()
 }
 
-// outcome evaluates a scenario. After an error on our side, whether sender or receiver, what happens to later messages
-// in the same direction is up to the program.
+// outcome evaluates a scenario. After an error on our side, whether sender or receiver, the program decides about later
+// messages in the same direction.
 func (sc *scenario) outcome() (o outcome, why string) {
 	reported := false
 	for i := range sc.payload {

@@ -4,19 +4,19 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 
 // SavedState is the part of a Pair's state that must outlive its process, because a deployed node does not notice when
 // the process is replaced. The caller saves it before it transmits the packets of an event, and passes it to Restore of
-// the next Pair for the same rank and peer. Kept values are comparable.
+// the next Pair for the same rank and peer. SavedState values are comparable.
 type SavedState struct {
 	// In is a message from the peer that we have not acknowledged, and Out a message to the peer that it has not
 	// acknowledged.
 	In, Out SavedMessage
-	// Received is set if a message was received. The last one had this Call, Size in words and checksum Sum, and was
+	// HasReceived is set if a message was received. The last one had this Call, Size in words and checksum Sum, and was
 	// acknowledged at Acked.
 	HasReceived bool
 	Call        protocol.Call
 	Size, Sum   uint32
 	Acked       Instant
-	// DeadEnd is set if the peer cannot continue, because of a message of DeadWords words. The message was ours if Sent
-	// is set.
+	// DeadEnd is set if the peer cannot continue, because of a message of DeadWords words. The message was ours if
+	// DeadOnSend is set.
 	DeadEnd, DeadOnSend bool
 	DeadWords           uint32
 	// Rebooted is set if the host was rebooted since, so that Instants are meaningless.

@@ -8,9 +8,9 @@ import "time"
 // detachedDeadline is the deadline for the ACK or DATA of such a message if none is configured.
 const detachedDeadline = 10 * time.Second
 
-// DetachSend informs the Pair that the caller of a send is gone, and reports whether the send must stay in progress. If
-// not, cancel it by CancelSend. A send must stay in progress if a deployed node may have its SEND_REQUEST, because the
-// node would wait forever for DATA after it has cleared the message. DATA is then sent if the node asks for it, but
+// DetachSend informs the Pair that the caller of a send is gone, and reports whether the send must remain in progress.
+// If not, cancel it by CancelSend. A send must remain in progress if a deployed node may have its SEND_REQUEST, because
+// the node would wait forever for DATA after clearing the message. DATA is then sent if the node asks for it, but
 // SEND_REQUEST is not retransmitted. Keep the payload until SendDone, or until CancelSend succeeds.
 func (p *Pair) DetachSend(now Instant, id ID) bool {
 	send := &p.send

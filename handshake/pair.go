@@ -32,8 +32,8 @@ type Pair struct {
 	lastSent         sentMessage
 	newSettings      *newSettings // settings that do not apply in both directions yet, or nil
 	requestedAt      Instant      // when our last SEND_REQUEST was sent
-	// inherited is the state left by previous processes of this rank, or nil. resumes is set if the deferred SEND_REQUEST
-	// stands for a message that one of them cleared.
+	// inherited is the state left by previous processes of this rank, or nil. resuming is set if the deferred
+	// SEND_REQUEST stands for a message that one of them cleared.
 	inherited *inherited
 	resuming  bool
 }
@@ -53,15 +53,15 @@ type receivedMessage struct {
 	size    uint32
 	sum     uint32
 	ackedAt Instant
-	// early runs while retransmitted DATA may have crossed with our ACK.
+	// earlyData runs while retransmitted DATA may have crossed with our ACK.
 	earlyData    timer
 	equalsRecent bool // the message equals an earlier recent message
-	// answersClear is set if the message answered the last CLEAR_TO_SEND. answered is the time that this took, or 0 if
-	// unknown. fragmented is set if the message came in several datagrams.
+	// answersClear is set if the message answered the last CLEAR_TO_SEND. answerTime is the time that this took, or 0
+	// if unknown. fragmented is set if the message came in several datagrams.
 	answersClear, fragmented bool
 	answerTime               Instant
-	// known is set if the peer is known to have our ACK. reacked is the number of retransmissions of the message that
-	// were acknowledged again.
+	// ackConfirmed is set if the peer is known to have our ACK. reacksSent is the number of retransmissions of the
+	// message that were acknowledged again.
 	ackConfirmed bool
 	reacksSent   int
 }
@@ -211,8 +211,8 @@ func (p *Pair) checkRanks(h protocol.Header) Reason {
 	return ReasonNone
 }
 
-// packet handles a packet with a valid header. payload is the rest of its datagram. If streamed is set, the payload
-// follows separately instead.
+// handlePacket handles a packet with a valid header. payload is the rest of its datagram. If streamed is set, the
+// payload follows separately instead.
 func (p *Pair) handlePacket(now Instant, header protocol.Header, payload []byte, streamed bool,
 	acts []Action) []Action {
 	drop := func(r Reason) []Action {

@@ -85,8 +85,8 @@ func TestFragmentsAreCountedInBytes(t *testing.T) {
 	}
 }
 
-// TestLostDatagramIsNoMalformedPacket: the datagrams of a message that lost one are dropped for matching reasons, and
-// the retransmission is received.
+// TestLostDatagramIsNoMalformedPacket: if a datagram of a message is lost, the others are dropped for matching reasons,
+// and the retransmission is received.
 func TestLostDatagramIsNoMalformedPacket(t *testing.T) {
 	for _, words := range []int{347, 348, 701, 1000, 1055, 1056} {
 		data := pattern(words, 1)
@@ -156,7 +156,7 @@ func TestBadDataDoesNotHarmTheMessage(t *testing.T) {
 	}
 }
 
-// The description of a wait at the time of its beginning does not mention its duration.
+// At the beginning of a wait, its description does not mention the duration.
 func TestDescribe(t *testing.T) {
 	held := handshake.Wait{State: handshake.Held, Remote: 1, Since: time.Second}
 	receiving := handshake.Wait{State: handshake.Receiving, Remote: 2, For: protocol.Data, Since: time.Second, Words: 2,
@@ -168,8 +168,8 @@ func TestDescribe(t *testing.T) {
 	}{
 		{held, time.Second, "rank 0 holds a send to rank 1 back, behind a message from it"},
 		{held, 3 * time.Second, "rank 0 has held a send to rank 1 back for 2s, behind a message from it"},
-		{receiving, time.Second, "rank 0 waits for DATA from rank 2 (4 of 8 bytes have arrived)"},
-		{receiving, 2 * time.Minute, "rank 0 has waited 1m59s for DATA from rank 2 (4 of 8 bytes have arrived)"},
+		{receiving, time.Second, "rank 0 waits for DATA from rank 2 (4 of 8 bytes received)"},
+		{receiving, 2 * time.Minute, "rank 0 has waited 1m59s for DATA from rank 2 (4 of 8 bytes received)"},
 	} {
 		if got := tt.wait.Describe(tt.now); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
@@ -262,7 +262,7 @@ func TestDeadlinesNameTheWait(t *testing.T) {
 			return op
 		}, "rank 3 did not acknowledge 1000 words in 3 datagrams within 6.88s and did not ask for them again. Unless " +
 			"it was restarted, it may be in the middle of them: an FPGA that lost a datagram stores a retransmission " +
-			"as data, so there is none. Restart the FPGA's role, then run \"zrlctl reset 3 --from 0\"; to avoid it, " +
+			"as data, so nothing is retransmitted. Restart the FPGA's role, then run \"zrlctl reset 3 --from 0\"; to avoid it, " +
 			"send messages of up to 346 words, which are retransmitted safely, pace more, or set on_partial: retransmit"},
 	} {
 		b := newBench(t, cfg)
@@ -514,7 +514,7 @@ func TestDelayedCopyIsUnmasked(t *testing.T) {
 }
 
 func TestSameBytesAsTheLastMessageAreNotARetransmissionOnceThePeerHasAsked(t *testing.T) {
-	// The peer has gone on to a message of the same bytes, and sends it for a stale CLEAR_TO_SEND before our receive is
+	// The peer continues with a message of the same bytes, and sends it for a stale CLEAR_TO_SEND before our receive is
 	// posted: an ACK would confirm to the peer that the message was received.
 	b := newBench(t, hostTo(1, handshake.CPUPeer()))
 	b.postRecv(1)

@@ -81,7 +81,7 @@ func judge(node *party, messages []*message, lost []byte) string {
 		}
 		same := done && bytes.Equal(got, m.data)
 		switch {
-		case reported: // the program decides on what comes after it
+		case reported: // the program decides how to continue
 		case m.fromHost && m.host.done && !same:
 			return fmt.Sprintf("message %d of %d words: the send succeeded; the node has it: %v", i, m.words,
 				there.done)

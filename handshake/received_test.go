@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestReceived checks that Received counts datagrams over a datagram socket, and packets over a stream, no matter into
-// how many pieces their payload is divided.
+// TestReceived checks that ReceivedCounts counts datagrams over a datagram socket, and packets over a stream, however
+// their payload is divided.
 func TestReceived(t *testing.T) {
 	const words = 600 // two datagrams
 	packet := func(typ protocol.Type, call protocol.Call, size uint32) []byte {

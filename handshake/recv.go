@@ -28,7 +28,7 @@ type receiving struct {
 	call          protocol.Call // the sender's call, once known
 	tag           uint8
 	detached      bool    // DetachRecv was called, because the caller is gone
-	requestNumber uint32  // requestNumber of the sender's SEND_REQUEST, if the peer is Numbered
+	requestNumber uint32  // number of the sender's SEND_REQUEST, if the peer NumbersRequests
 	earlyRequest  timer   // runs while a SEND_REQUEST may have crossed with CLEAR_TO_SEND or DATA
 	size          uint32  // size of the message in progress, in words
 	sum           uint32  // checksum of the payload in its first datagram
@@ -36,15 +36,15 @@ type receiving struct {
 	lastPayloadAt Instant // when the last of them was received
 	firstBytes    int64   // payload bytes in its first datagram
 	// started is set once the first datagram of a message was received, and remains set if the message is started over.
-	// seen is the fingerprint of that message.
+	// fingerprint identifies that message.
 	started     bool
 	fingerprint fingerprint
-	// holdTimer runs while the message being received may be a copy of an earlier one. held is set if the message is
-	// complete and held back until doubt expires.
+	// holdTimer runs while the message being received may be a copy of an earlier one. heldBack is set if the message
+	// is complete and held back until holdTimer expires.
 	holdTimer timer
 	heldBack  bool
-	// answerTime is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. doubted and
-	// replacedTime are the values of seen and answered for a message that was held back and replaced.
+	// answerTime is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. replacedMessage
+	// and replacedTime are the values of fingerprint and answerTime for a message that was held back and replaced.
 	answerTime      Instant
 	replacedMessage fingerprint
 	replacedTime    Instant
@@ -219,7 +219,8 @@ func (p *Pair) deferRequest(now Instant, h protocol.Header, acts []Action) []Act
 	return acts
 }
 
-// asked reports whether h is the deferred SEND_REQUEST, and its sender has retransmitted it at the sender's interval.
+// wasRetransmitted reports whether h is the deferred SEND_REQUEST, and its sender has retransmitted it at the sender's
+// interval.
 func (p *Pair) wasRetransmitted(h protocol.Header) bool {
 	return p.deferred.valid && p.deferred.header == h && p.deferred.retransmitted
 }
@@ -307,8 +308,8 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	return p.storePayload(now, b, acts)
 }
 
-// Datagrams handles several datagrams at once. b consists of datagrams of size bytes each. Run receives those at the
-// beginning of b that are full datagrams from the middle of the message in progress, and returns their total length.
+// Datagrams handles several datagrams at once. b consists of datagrams of size bytes each. Datagrams receives the full
+// datagrams at the beginning of b that are from the middle of the message in progress, and returns their total length.
 // The caller passes the next datagram to Datagram.
 func (p *Pair) Datagrams(now Instant, b []byte, size int, acts []Action) (int, []Action) {
 	r := &p.recv
@@ -405,7 +406,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	recv := &p.recv
 	if recv.holdTimer.isDue(now) || recv.heldBack && recv.deadline.isDue(now) {
 		recv.holdTimer = timer{}
-		if recv.heldBack { // nothing else has come
+		if recv.heldBack { // no other DATA was received
 			return p.completeRecv(now, acts)
 		}
 	}
@@ -503,7 +504,7 @@ func (p *Pair) ExpectedPayload() (offset, left int64, ok bool) {
 	return p.recv.bytesReceived, p.recv.remaining(), true
 }
 
-// RecvWait describes what the posted receive is waiting for, and returns false if there is no receive.
+// RecvWait describes the wait of the posted receive, and returns false if there is no receive.
 func (p *Pair) RecvWait() (Wait, bool) {
 	recv := &p.recv
 	if recv.state == Idle {

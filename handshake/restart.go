@@ -21,7 +21,7 @@ const maxCopyDelay = time.Second
 type inherited struct {
 	saved SavedState
 	// data describes DATA of a message that this process has not cleared. proven is set if the DATA is not a late
-	// duplicate, because the message was cleared according to kept, or because DATA came again at its sender's
+	// duplicate, because the message was cleared according to saved, or because DATA came again at its sender's
 	// interval.
 	data struct {
 		valid, proven bool
@@ -30,14 +30,14 @@ type inherited struct {
 		size, sum     uint32
 		at            Instant
 	}
-	// deadline is the time after which an interrupted peer is known to wait forever. began is the time at which this
-	// process started.
+	// deadline is the time after which an interrupted peer is known to wait forever. startedAt is the time at which
+	// this process started.
 	deadline  timer
 	startedAt Instant
 }
 
-// Restore sets the state that the previous process of this rank has kept, or the zero Kept if there is none. Call it
-// before any event. Only a Pair with restored state receives messages that it has not cleared itself.
+// Restore sets the state that the previous process of this rank saved, or the zero SavedState. Call it before any
+// event. Only a Pair with restored state receives messages that it has not cleared itself.
 func (p *Pair) Restore(now Instant, state SavedState) {
 	if p.cfg.Reliable || p.cfg.Quirks.OneDeferredHeader {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-var forgetful = flag.Bool("forgetful", false, "restart ranks without what they have kept, to compare")
+var forgetful = flag.Bool("forgetful", false, "restart ranks without their kept state, to compare")
 
 // moment is a time at which a rank's process is killed: at its nth datagram in or out, before or after that is handled
 // or sent.
@@ -257,7 +257,7 @@ func (r restartRun) run() restartEnd {
 			continue
 		}
 		got := there[skipped+i]()
-		if got.err != nil { // a rank of zrlmpid has ended the call with an error by itself
+		if got.err != nil { // a rank of zrlmpid ended the call with an error by itself
 			break
 		}
 		if r.toNode && (!got.done || !bytes.Equal(got.data, data[skipped+i])) {
@@ -348,7 +348,7 @@ func eachRestart(kind string, restore, lost bool, f func(r restartRun, end resta
 // TestRestart: whenever the process of a rank is killed, and however soon it and its program are back, every call of
 // the new program succeeds, or ends within 30 s with an error that names the restart, and nobody draws a false
 // conclusion. A peer that sent its last packet before the process was back, of a message of which no state could be
-// kept, goes unnoticed.
+// kept, is not noticed.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fpga", "cpu", "software"} {

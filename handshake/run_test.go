@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// arrivingPair returns a pair that has received the first datagram of a message, for a receive of room words.
+// arrivingPair returns a pair that has received the first datagram of a message, for a receive of the given capacity in
+// words.
 func arrivingPair(t *testing.T, room, words int, first []byte) (*handshake.Pair, []handshake.Action) {
 	t.Helper()
 	rules := handshake.SoftwarePeer()

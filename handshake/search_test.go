@@ -110,8 +110,8 @@ func search(scenarioOf func() *scenario) *searched {
 	return s
 }
 
-// crossingWindow is two messages at the same time, in both directions. A node whose calls block sends first.
-func crossingWindow(pr pairing, words int) *scenario {
+// crossing returns two messages at the same time, in both directions. A node whose calls block sends first.
+func crossing(pr pairing, words int) *scenario {
 	sc := &scenario{from: [2]int{0, 1}}
 	a, b := pr.make()
 	sc.ends = [2]*party{a, b}
@@ -139,7 +139,7 @@ func TestSearch(t *testing.T) {
 		for _, pr := range pairings {
 			for _, words := range []int{3, 400, 1054} { // 1, 2 and 3 datagrams, of which the last is full
 				for name, scenarioOf := range map[string]func(pairing, int) *scenario{"one direction": newScenario,
-					"crossing": crossingWindow} {
+					"crossing": crossing} {
 					if name == "crossing" &&
 						(words > 400 || !slices.Contains([]string{"software", "host_to_standin", "host_to_fpga"},
 							pr.name)) {

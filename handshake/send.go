@@ -37,26 +37,28 @@ type sending struct {
 	// SEND_REQUEST may be a copy of the first one.
 	peerRequested bool
 	earlyRequest  timer
-	// ackHeld is set if an ACK was received and is held back while doubt runs, because it may be a copy of an earlier
-	// one. heldAckDelay is the time that it took to arrive.
+	// ackHeld is set if an ACK was received and is held back while holdTimer runs, because it may be a copy of an
+	// earlier one. heldAckDelay is the time that it took to arrive.
 	ackHeld      bool
 	holdTimer    timer
 	heldAckDelay Instant
-	// ambiguousClear is set if the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may belong to its next
-	// receive.
+	// ambiguousClear is set if the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may belong to its
+	// next receive.
 	ambiguousClear bool
 	// peerRestarted is set if the peer was restarted, so that it is not waiting for the rest of the message.
 	peerRestarted bool
-	// neverReceived is set if no packet was ever received from the peer, and deadline therefore comes from FirstDeadline.
+	// neverReceived is set if no packet was ever received from the peer, and deadline therefore comes from
+	// FirstDeadline.
 	neverReceived bool
-	// peerAwaitsData is set if the peer may be waiting for DATA from an earlier process instead of answering SEND_REQUEST.
+	// peerAwaitsData is set if the peer may be waiting for DATA from an earlier process instead of answering
+	// SEND_REQUEST.
 	peerAwaitsData bool
 	detached       bool // DetachSend was called, because the caller is gone
 }
 
 const (
-	// crossingWindow is the time after DATA within which a CLEAR_TO_SEND may have crossed with it. It is shorter than the
-	// time after which a deployed node asks again.
+	// crossingWindow is the time after DATA within which a CLEAR_TO_SEND may have crossed with it. It is shorter than
+	// the time after which a deployed node asks again.
 	crossingWindow = deployedFirst / 2
 	// promptWindow is the time within which a SEND_REQUEST is answered if the receive is already posted.
 	promptWindow = 10 * time.Millisecond
@@ -410,7 +412,7 @@ func (p *Pair) clearedWhileHeld(now Instant, header protocol.Header, acts []Acti
 		p.freeRecv()
 		return p.startData(now, acts)
 	}
-	// A single CLEAR_TO_SEND may itself be a duplicate. It is used if nothing else comes.
+	// A single CLEAR_TO_SEND may itself be a duplicate. It is used if no other packet follows.
 	p.staleClear = deferredHeader{valid: true, header: header, receivedAt: now}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
@@ -475,7 +477,7 @@ func (p *Pair) requestBeforeClear() bool {
 		q.receivedAt < p.send.phases.Clear
 }
 
-// acked ends the send successfully.
+// completeSend ends the send successfully.
 func (p *Pair) completeSend(now Instant, acts []Action) []Action {
 	send := &p.send
 	send.phases.Ack = now
@@ -501,7 +503,7 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	if p.newSettings != nil {
 		p.applySendSettings()
 	}
-	// A numbered peer that has refused the message no longer has its SEND_REQUEST.
+	// A peer that NumbersRequests and has refused the message no longer has its SEND_REQUEST.
 	if _, refused := errors.AsType[*RemoteError](err); err != nil && send.requestsSent > 0 &&
 		!(refused && p.usesNumbers()) {
 		acts = p.revokeRequest(&send, acts)
@@ -536,7 +538,7 @@ func (p *Pair) UnansweredClear() (h protocol.Header, since Instant, ok bool) {
 	return p.unansweredClear.header, p.unansweredClear.receivedAt, p.unansweredClear.valid
 }
 
-// SendWait describes what the message being sent is waiting for, and returns false if there is no such message.
+// SendWait describes the wait of the message being sent, and returns false if there is no such message.
 func (p *Pair) SendWait() (Wait, bool) {
 	send := &p.send
 	if send.state == Idle {

@@ -197,8 +197,7 @@ type result struct {
 	ph    handshake.Phases
 }
 
-// rank is an endpoint that uses a Pair. It does for the Pair what package mpe does in a live rank, but without
-// goroutines.
+// rank is an endpoint that uses a Pair. It drives the Pair as package mpe does in a live rank, but without goroutines.
 type rank struct {
 	pair  *handshake.Pair
 	cfg   handshake.Config

@@ -69,10 +69,10 @@ func TestTrap13RetransmissionToACPUReceiver(t *testing.T) {
 		t.Error("asked 40 ms after DATA")
 	}
 	if !again(1300 * ms) {
-		t.Errorf("what it asks for then is not sent: %v", acts)
+		t.Errorf("DATA is not retransmitted: %v", acts)
 	}
 	// A CLEAR_TO_SEND may be for the next receive if SEND_REQUEST was sent twice: the ACK was lost, and the receiver
-	// has gone on.
+	// continued.
 	b = newBench(t, hostToCPU())
 	op = b.postSend(pattern(1000, 1))
 	b.at(1020*ms).gets(clr, rInt, nil).sends(sreq, sreq, dat, 0, 0)
@@ -173,7 +173,7 @@ func TestTrap14LateRequest(t *testing.T) {
 	if b.gets(clr, rInt, nil).gets(ack, rInt, nil); s.err != nil || !s.done {
 		t.Fatalf("send: %v %v", s.done, s.err)
 	}
-	// A single CLEAR_TO_SEND in the meantime counts if nothing else comes: an FPGA does not ask forever.
+	// A single CLEAR_TO_SEND in the meantime counts if no other packet follows: an FPGA does not ask forever.
 	b = newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	s = b.postSend(pattern(1, 1))
 	r = b.postRecv(1)
@@ -314,7 +314,7 @@ func TestTrap14StandInThatSendsAndReceives(t *testing.T) {
 
 	b = newBench(t, standIn(1, 0))
 	b.postSend(pattern(1, 1))
-	b.at(10*time.Second).sends(sreq, sreq, sreq, sreq) // there are no more
+	b.at(10*time.Second).sends(sreq, sreq, sreq, sreq) // all retransmissions
 	b.postRecv(1)
 	b.at(11*time.Second).gets(sreq, sInt, nil).sends(clr)
 	b.gets(dat, sInt, pattern(1, 2)).sends(ack)

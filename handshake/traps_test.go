@@ -219,7 +219,7 @@ func TestTrap04FragmentedMessageToAnFPGAIsNotRetransmitted(t *testing.T) {
 	if again.err != nil || !ok().done {
 		t.Fatalf("after Reset: %v", again.err)
 	}
-	// To retransmit is the user's choice, at the user's risk.
+	// Retransmission is the user's choice, at the user's risk.
 	_, _, ops, got = run(handshake.RetransmitPartial)
 	if ops[0].err != nil || bytes.Equal(got().data, pattern(1000, 1)) {
 		t.Fatalf("the model is meant to store the retransmission as data: %v", ops[0].err)
@@ -279,7 +279,7 @@ func TestTrap04OneDatagramRetransmitsSafely(t *testing.T) {
 }
 
 func TestTrap05StaleRequestsAndClears(t *testing.T) {
-	// An FPGA never sends a CLEAR_TO_SEND without a request of ours on purpose.
+	// An FPGA never deliberately sends a CLEAR_TO_SEND without our request.
 	b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))
 	b.gets(clr, rInt, nil)
 	b.postSend(pattern(1, 1))
@@ -359,7 +359,7 @@ func TestTrap06LostAck(t *testing.T) {
 		te.Retransmissions != 0 {
 		t.Fatalf("got %v", op.err)
 	}
-	const want = "rank 0 waited 6.73s in WAIT_ACK for ACK from rank 1: the message has probably arrived and only its " +
+	const want = "rank 0 waited 6.73s in WAIT_ACK for ACK from rank 1: the message was probably received and only its " +
 		"ACK was lost, as an FPGA asks up to three times for DATA that it lacks, and rank 1 asks no more, or rank 1 was restarted: an FPGA that was reset is silent, too"
 	if op.err.Error() != want {
 		t.Errorf("the error says\n%q, want\n%q", op.err, want)

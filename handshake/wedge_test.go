@@ -105,8 +105,8 @@ func (w *twins) calls() {
 	w.standIn.start(w.now)
 }
 
-// packets returns the next datagrams from a peer. Mostly, they are those for which the MPE is waiting, and
-// otherwise arbitrary ones.
+// packets returns the next datagrams from a peer. Most of them are packets for which the MPE is waiting; the rest are
+// arbitrary.
 func (w *twins) packets() [][]byte {
 	control := func(t protocol.Type, c protocol.Call) [][]byte {
 		if c == sInt && w.rng.IntN(20) == 0 {

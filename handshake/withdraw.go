@@ -18,9 +18,9 @@ type requestNumbers struct {
 	// revokedClear is the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, plus 1. It is 0 once we have
 	// cleared another one.
 	revokedClear uint32
-	// usedByPeer is set if the peer has used numbers. ignored is the number of answers without a number to numbered
-	// SEND_REQUESTs; the last one came at time last. none is set once there were enough of them to show that the peer
-	// uses no numbers.
+	// usedByPeer is set if the peer has used numbers. unnumbered is the number of answers without a number to numbered
+	// SEND_REQUESTs, and lastUnnumbered the time of the last one. unsupported is set once there were enough of them to
+	// show that the peer uses no numbers.
 	usedByPeer, unsupported bool
 	unnumbered              int
 	lastUnnumbered          Instant
@@ -34,7 +34,7 @@ const maxUnnumbered = 3
 // duplicate of the other.
 const answerSpacing = 50 * time.Millisecond
 
-// errRevoked is the error of a send whose CLEAR_TO_SEND was revoked after its caller had gone.
+// errRevoked is the error of a send whose CLEAR_TO_SEND was revoked after its caller was gone.
 var errRevoked = errors.New("the peer has revoked its CLEAR_TO_SEND")
 
 func (n *requestNumbers) reset() { n.usedByPeer, n.unsupported, n.unnumbered = false, false, 0 }
@@ -114,8 +114,8 @@ func (p *Pair) onRequestRevoked(now Instant, h protocol.Header, acts []Action) [
 	return p.resumeSend(now, acts)
 }
 
-// revoked handles the revocation of a CLEAR_TO_SEND. It sends SEND_REQUEST again, because the peer drops the DATA of
-// this send. The SEND_REQUEST has a new number, so that a duplicate of the revocation has no effect.
+// onClearRevoked handles the revocation of a CLEAR_TO_SEND. It sends SEND_REQUEST again, because the peer drops the
+// DATA of this send. The SEND_REQUEST has a new number, so that a duplicate of the revocation has no effect.
 func (p *Pair) onClearRevoked(now Instant, h protocol.Header, acts []Action) []Action {
 	send := &p.send
 	acts = append(acts, Action{Kind: Note, ID: send.op.ID, Event: Withdrawn, Header: h})

@@ -138,7 +138,7 @@ package main
 import "C"
 import "runtime"
 
-// The runtime has started. It creates one thread for each processor in use.
+// The Go runtime is running here. It creates one thread for each processor in use.
 func init() {
 	if threads := int(C.zrlmpi_started()); threads >= 0 && threads < runtime.GOMAXPROCS(0) {
 		runtime.GOMAXPROCS(max(threads, leastProcessors))

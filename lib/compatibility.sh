@@ -250,7 +250,7 @@ tests() {
 mpich() {
   local folder line words word name ranks result kind xfail all=0
   local -a args environment
-  [ -d "${MPICH_TESTS:-}/attr" ] || { echo "lib/compatibility.sh: MPICH_TESTS is no folder of MPICH's tests (docs/compatibility.md says which)" >&2; exit 1; }
+  [ -d "${MPICH_TESTS:-}/attr" ] || { echo "lib/compatibility.sh: MPICH_TESTS is not the folder of MPICH's tests (see docs/compatibility.md)" >&2; exit 1; }
   for folder in "${folders[@]}"; do
     cd "$MPICH_TESTS/$folder"
     while read -r -u 3 line; do

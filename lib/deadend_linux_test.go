@@ -102,7 +102,7 @@ func inOrder(t *testing.T, text string, parts []string) {
 	for _, part := range parts {
 		_, after, ok := strings.Cut(rest, part)
 		if !ok {
-			t.Errorf("there is no %q in what is left of\n%s", part, text)
+			t.Errorf("there is no %q in the rest of\n%s", part, text)
 			return
 		}
 		rest = after

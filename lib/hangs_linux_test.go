@@ -347,8 +347,8 @@ func startDaemon(t *testing.T, dir, text, socket string) {
 	}
 }
 
-// TestLibraryHangsAttached checks that a cycle of programs that are attached to a daemon is certain: the programs tell
-// the daemon which operations they await.
+// TestLibraryHangsAttached checks that a cycle of programs that are attached to a daemon is certain: the programs list
+// the operations that they await.
 func TestLibraryHangsAttached(t *testing.T) {
 	dir, folder := builtLibrary(t), t.TempDir()
 	program, net := compile(t, dir, "standard", "hangs.c"), loopback.Network(t)
@@ -395,7 +395,7 @@ func TestLibraryHangsKilled(t *testing.T) {
 	late, lines := start(1)
 	for _, l := range []*bufio.Scanner{h.lines, lines} {
 		if !l.Scan() {
-			t.Fatalf("a program has ended: %v", l.Err())
+			t.Fatalf("a program ended: %v", l.Err())
 		}
 	}
 	h.explained(t, diagnosis.ProgramComputes, 1, "Allreduce", "has not called Allreduce",

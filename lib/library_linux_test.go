@@ -271,7 +271,7 @@ func TestLibraryExamples(t *testing.T) {
 	}
 }
 
-// TestLibraryCMake: CMake's FindMPI finds the library by its compilers, for C, C++ and Fortran.
+// TestLibraryCMake checks that CMake's FindMPI finds the library by its compilers, for C, C++ and Fortran.
 func TestLibraryCMake(t *testing.T) {
 	cmake := needs.Program(t, "CMake's FindMPI", "cmake", "cmake")
 	needs.Program(t, "CMake's FindMPI", "gfortran", "gfortran")

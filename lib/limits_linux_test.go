@@ -15,8 +15,8 @@ func limited(flag string, limit int, command ...string) []string {
 	return append([]string{"sh", "-c", fmt.Sprintf(`ulimit %s %d && exec "$@"`, flag, limit), "sh"}, command...)
 }
 
-// TestLimitedAddressSpace checks that a program with a small address space either runs, or prints one line that says
-// how much it needs.
+// TestLimitedAddressSpace checks that a program with a small address space either runs, or prints one line with the
+// size that it needs.
 func TestLimitedAddressSpace(t *testing.T) {
 	dir := builtLibrary(t)
 	for _, abi := range []string{"standard", "mpich"} {

@@ -93,7 +93,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lib/capi"
 )
 
-// library is the library that the first shim loaded.
+// library is the Library that the first shim loaded.
 var library atomic.Pointer[capi.Library]
 
 //export zrl_load

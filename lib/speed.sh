@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 case ${1:-} in -h | --help | help) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;; esac
 rounds=${2:-3}
-[[ $rounds =~ ^[1-9][0-9]*$ ]] || { echo "lib/speed.sh: \"$rounds\" is no number of rounds" >&2; exit 2; }
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || { echo "lib/speed.sh: \"$rounds\" is not a number of rounds" >&2; exit 2; }
 cores=$(nproc)
 limit=300 # seconds for a program
 

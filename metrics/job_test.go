@@ -67,6 +67,6 @@ func TestJobs(t *testing.T) {
 	}
 	list = list[:1]
 	if got := text(); strings.Contains(got, `"b"`) {
-		t.Errorf("a job that has ended: %s", got)
+		t.Errorf("a job that no longer exists: %s", got)
 	}
 }

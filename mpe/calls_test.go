@@ -8,9 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/colltest"
 )
 
-// TestCalls checks that every operation counts as a call, even a receive whose message has already arrived and
-// which need not poll. From these calls, the poller knows that its rank is active, and does not let every packet
-// wake it.
+// TestCalls checks that every operation counts as a call, even a receive that need not poll because its message was
+// received before. From these calls, the poller knows that its rank is active, and does not let every packet wake it.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)

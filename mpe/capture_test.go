@@ -25,9 +25,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The tests in this file replay recorded traffic of deployed nodes, with our engine in place of each side in turn.
-// The engine gets the other side's packets at their recorded times. It must send the recorded packets of its own
-// side, byte for byte and in order.
+// The tests in this file replay recorded traffic of deployed nodes, with our engine in place of each side in turn. The
+// engine gets the other side's packets at their recorded times. It must send its side's recorded packets, byte for byte
+// and in order.
 
 // datagram is a recorded packet.
 type datagram struct {
@@ -126,7 +126,7 @@ func program(t *testing.T, packets []datagram, rank int) []step {
 	}
 	for _, p := range packets {
 		h, defect := protocol.CloudFPGA.Parse(p.b)
-		out := [2]int{p.src, p.dst} // the direction of the message is that of this packet
+		out := [2]int{p.src, p.dst} // the message has the direction of this packet
 		back := [2]int{p.dst, p.src}
 		switch {
 		case !defect.OK() || pairs[out] != nil && pairs[out].hasData && len(pairs[out].payload) < pairs[out].words*4 &&
@@ -247,7 +247,7 @@ var recordings = []recording{
 	{name: "fpga_fpga_pingpong_347", nodes: []node{fpga, fpga}},
 	{name: "loss_fpga_ack_lost", nodes: []node{cpu, fpga}, differs: map[int]difference{
 		0: {
-			reason: "DATA is retransmitted when the FPGA asks for it, and it does not ask for what it has",
+			reason: "DATA is retransmitted when the FPGA asks for it, and it does not ask for DATA that it has received",
 			edit:   func(r []datagram) []datagram { return r[:2] },
 		},
 		1: {

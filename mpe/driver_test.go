@@ -363,7 +363,7 @@ func TestPlacementOfClearedMessages(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(buf, data) {
-				t.Errorf("receive posted late: %v: what arrived is wrong", late)
+				t.Errorf("receive posted late: %v: the received data is wrong", late)
 			}
 		}
 	}

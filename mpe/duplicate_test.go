@@ -104,7 +104,7 @@ func TestReceiveOfADuplicateIsPostedAgain(t *testing.T) {
 		p.sent(request)
 		p.gets(cleared, recvCall, nil)
 		if s := p.engine.Snapshot().Peers[0]; s.UnansweredClear == nil || s.Sending == nil {
-			t.Errorf("the snapshot does not show what the peer is in: %+v", s)
+			t.Errorf("the snapshot does not show both calls of the peer: %+v", s)
 		}
 		time.Sleep(113 * time.Millisecond)
 		p.gets(cleared, recvCall, nil)

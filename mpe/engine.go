@@ -59,11 +59,11 @@ type Config struct {
 	Observer Observer
 	// Calls records the operations of the rank's program; nil disables recording.
 	Calls CallRecorder
-	// Failed, if not nil, is called by the caller of a failed operation before the operation returns its
-	// error. It may take some time.
+	// OnFailure, if not nil, is called by the caller of a failed operation before the operation returns its error. It
+	// may take some time.
 	OnFailure func()
 	// MakeReport returns the answer to ranks that ask for this rank's report, of at most extended.MaxReport bytes. It
-	// may use the engine. If Report is nil, the engine does not answer.
+	// may use the engine. If MakeReport is nil, the engine does not answer.
 	MakeReport func() []byte
 }
 
@@ -94,7 +94,7 @@ type Engine struct {
 	// probes and Awaits for which a caller sleeps.
 	group   progress.Group
 	sources []*source
-	// transports are the networks by number. known holds, for each of them, the time up to which all received
+	// transports are the networks by number. processedUntil holds, for each of them, the time up to which all received
 	// packets have been processed.
 	transports     []Transport
 	processedUntil []handshake.Instant
@@ -201,7 +201,7 @@ func (e *Engine) lock() {
 	e.core.Begin(e.clock.now())
 }
 
-// recentTime is how long the time of an event may be reused for later events.
+// recentTime is the maximum age at which the time of an event may be reused for later events.
 const recentTime = time.Millisecond
 
 // canReuseTime reports whether an event that sends nothing may reuse the time of the last event: reading the clock

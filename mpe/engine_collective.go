@@ -46,13 +46,12 @@ func (e *Engine) FreeCommunicator(comm uint32) {
 	e.core.FreeCommunicator(comm)
 }
 
-// ProgramEnded notes that a program has ended and that all of its operations were abandoned. It is for a rank that
-// programs use one after the other. It drops the agreements of the members of communicators, and aborts of calls
-// that were not made here: the communicators of the next program may have the same numbers and other members, and
-// its peers may have been restarted and have to agree again. Calls that are waiting for an agreement are not
-// affected. It also drops messages that receives of the program had matched. clean means that the program ended by
-// itself. Messages that a deployed node sends from now on are then for the next program, unless operations with the
-// node were abandoned.
+// ProgramEnded notes that a program ended and that all of its operations were abandoned. It is for a rank that programs
+// use one after the other. It drops the agreements of the members of communicators, and aborts of calls that were not
+// made here: the communicators of the next program may have the same numbers and other members, and its peers may have
+// been restarted and have to agree again. Calls that are waiting for an agreement are not affected. It also drops
+// messages that receives of the program had matched. clean means that the program ended by itself. Messages that a
+// deployed node sends from now on are then for the next program, unless operations with the node were abandoned.
 func (e *Engine) ProgramEnded(clean bool) {
 	e.lock()
 	defer e.unlock()

@@ -7,15 +7,15 @@ type placementTable struct {
 	// mu is held while a transport uses the placements of its source. It may be acquired with or without the
 	// engine's lock held, but the engine's lock must not be acquired while mu is held.
 	mu sync.Mutex
-	// generation changes when a placement is revoked. Placed payload that was not processed before that is lost, as if the
-	// network had lost it. Writing gen requires the engine's lock, too.
+	// generation changes when a placement is revoked. Placed payload that was not processed before that is lost, as if
+	// the network had lost it. Writing generation requires the engine's lock, too.
 	generation uint32
 	// sources holds the source of each peer's transport, or nil if the transport is not polled.
 	sources []*source
 }
 
 // pollInto polls a source's transport, with its placements if there are any. It returns the generation of the
-// placements, or 0 if there are none.
+// placements, or 0 without placements.
 func (l *placementTable) pollInto(s *source) (n int, gen uint32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

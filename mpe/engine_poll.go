@@ -89,8 +89,8 @@ func closeTransports(engine *Engine) (err error) {
 	return err
 }
 
-// receiveBatch passes packets to the core. If gen is not 0, their payload may be in placements of generation gen,
-// and is lost if that generation has ended.
+// receiveBatch passes packets to the core. If gen is not 0, their payload may be in placements of generation gen, and
+// is lost if that is no longer the current generation.
 func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.mu.Lock()
 	if gen == 0 || gen == e.placements.generation {

@@ -63,8 +63,8 @@ func (e *Engine) Send(ctx context.Context, dst int, data []byte, opts Options) (
 	return r.Wait(ctx)
 }
 
-// Recv receives a message from rank src into buf. If the message is longer than
-// buf, the error matches ErrTruncated and buf holds its beginning.
+// Recv receives a message from rank src into buf. If the message is longer than buf, the error matches ErrTruncated and
+// buf holds its beginning.
 func (e *Engine) Recv(ctx context.Context, src int, buf []byte, opts Options) (Status, error) {
 	r, err := e.Irecv(src, buf, opts)
 	if err != nil {

@@ -19,8 +19,8 @@ type Request struct {
 	waiter chan<- struct{}
 	onEnd  func() // called when the request ends, or nil
 
-	// pool is the pool to which its memory belongs, or nil. below is the next request in the pool. library is the
-	// storage for Library.
+	// pool is the pool to which its memory belongs, or nil. nextSpare is the next request in the pool. library is the
+	// storage for LibraryData.
 	pool      *spareRequests
 	nextSpare *Request
 	library   any
@@ -97,10 +97,10 @@ func (r *Request) Await(ctx context.Context) (*Status, error) {
 	return &r.core.Status, r.engine.failure.report(r.core.Err)
 }
 
-// failure holds Config.Failed, or nil.
+// failure holds Config.OnFailure, or nil.
 type failure struct{ callback func() }
 
-// of calls Config.Failed if err is not nil, before the caller gets err, and returns err.
+// report calls Config.OnFailure if err is not nil, before the caller gets err, and returns err.
 func (f failure) report(err error) error {
 	if err != nil && f.callback != nil {
 		f.callback()

@@ -17,19 +17,20 @@ type source struct {
 	transport PollTransport
 	batch     []RxPacket
 	// placements holds the placements of the transport's peers, and placing reports whether there are any.
-	// placed.mu guards placements.
+	// placementTable.mu guards placements.
 	placements Placements
 	placing    atomic.Bool
 
-	// round is the number of the round that began at since. seen is the number of the last round in which Poll
-	// found no more packets, or found more packets than can have been waiting when the round began.
+	// round is the number of the round that began at roundStart. drainedRound is the number of the last round in which
+	// Poll found no more packets, or found more packets than can have been waiting when the round began.
 	round, drainedRound atomic.Uint32
-	// polled is the number of packets that the polling goroutine has processed in round number of. holds is the
-	// maximum number of packets that may have been waiting when the round began. This limit keeps a flood from
-	// delaying time-outs.
+	// polled is the number of packets that the polling goroutine has processed in round polledRound. capacity is the
+	// maximum number of packets that may have been waiting when the round began. This limit keeps a flood from delaying
+	// time-outs.
 	polled, capacity int
 	polledRound      uint32
-	// roundStart and known are guarded by the engine's lock. All packets received before known have been processed.
+	// roundStart and processedUntil are guarded by the engine's lock. All packets received before processedUntil have
+	// been processed.
 	roundStart, processedUntil handshake.Instant
 }
 

@@ -223,7 +223,7 @@ func TestContextEndsAWaitAndSaysWhatFor(t *testing.T) {
 		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if _, err := fpgas.engines[0].Send(ctx, 2, words(1, 1), mpe.Options{}); err == nil || err.Error() != want+
-			"; rank 2 keeps the SEND_REQUEST if it has arrived: when it receives from rank 0, it waits for DATA "+
+			"; rank 2 keeps the SEND_REQUEST if it has received it: when it receives from rank 0, it waits for DATA "+
 			"until rank 0 sends another message of this datatype: send one, or restart its program or role" {
 			t.Errorf("says %v", err)
 		}

@@ -54,7 +54,7 @@ func (o *outlet) needsWriter(bytes int) bool {
 // effects implements core.Effects for an engine.
 type effects Engine
 
-// Header implements core.Effects.
+// SendHeader implements core.Effects.
 func (f *effects) SendHeader(peer int, header []byte) error {
 	o := &f.outlets[peer]
 	if o.writing {
@@ -64,7 +64,7 @@ func (f *effects) SendHeader(peer int, header []byte) error {
 	return o.handshakes.SendHeader(peer, header)
 }
 
-// Data implements core.Effects. A datagram socket does not push back, so most messages are sent at once.
+// SendData implements core.Effects. A datagram socket does not push back, so most messages are sent at once.
 func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool,
 	err error) {
 	engine, o := (*Engine)(f), &f.outlets[peer]
@@ -83,10 +83,10 @@ func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (a
 	return 0, false, nil
 }
 
-// Reconnected implements core.Effects.
+// DropQueued implements core.Effects.
 func (f *effects) DropQueued(peer int) { f.outlets[peer].queued = nil }
 
-// Packets implements core.Effects.
+// SendPackets implements core.Effects.
 func (f *effects) SendPackets(peer int, packets []Packet) (tooLong bool, err error) {
 	_, err = f.outlets[peer].transport.SendPackets(peer, packets)
 	return err != nil && errors.Is(err, syscall.EMSGSIZE), err

@@ -126,7 +126,7 @@ func TestCopyRule(t *testing.T) {
 		time.Sleep(4*time.Millisecond + 500*time.Microsecond)
 		r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf})
 		if !bytes.Equal(buf[:4*1336], data[:4*1336]) || bytes.Equal(buf, data) {
-			t.Error("what was received is not in the buffer as soon as the receive is posted")
+			t.Error("the received bytes are not in the buffer as soon as the receive is posted")
 		}
 		if _, err := s.Await(t.Context()); err != nil {
 			t.Fatal(err)

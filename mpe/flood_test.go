@@ -27,9 +27,13 @@ type flood struct {
 func (f *flood) LocalAddr() netip.AddrPort                          { return netip.AddrPort{} }
 func (f *flood) Reliable() bool                                     { return false }
 func (f *flood) SendHeader(int, []byte) error                       { return nil }
-func (f *flood) Close() error                                       { f.once.Do(func() { close(f.closed) }); return nil }
 func (f *flood) SendData(int, []byte, []byte, protocol.Shape) error { return nil }
 func (f *flood) SendPackets(int, []mpe.Packet) (int, error)         { return 0, nil }
+
+func (f *flood) Close() error {
+	f.once.Do(func() { close(f.closed) })
+	return nil
+}
 
 func (f *flood) Recv(batch []mpe.RxPacket) (int, error) {
 	switch {

@@ -44,7 +44,7 @@ func (w *watchedTransport) look(header []byte) {
 		protocol.ClearToSend: k.In.Progress == handshake.Cleared,
 		protocol.Ack:         k.In.Progress == handshake.Acknowledged && k.HasReceived && k.Size == 1000,
 	}[h.Type]; !right {
-		w.t.Errorf("%v is sent, and what is kept is %+v", h, k)
+		w.t.Errorf("%v is sent, but the stored state is %+v", h, k)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestNamesOfReasonsAndEvents checks that the names of the engine's reasons and events are unique, and
-// include those of the state machines.
+// TestNamesOfReasonsAndEvents checks that the names of the engine's reasons and events are unique, and include the
+// names of the state machines' reasons and events.
 func TestNamesOfReasonsAndEvents(t *testing.T) {
 	drops, events := map[string]int{}, map[string]int{}
 	for r := range state.NumDropReasons {

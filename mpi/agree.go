@@ -112,7 +112,7 @@ func (a *agreement) refusalError(ballots []ballot) error {
 			if class <= Success || class > ErrPending {
 				class = ErrOther
 			}
-			return a.call.failf(class, "rank %d of the world has refused the call: %w", a.members[i], errRefused)
+			return a.call.failf(class, "rank %d of the world rejected the call: %w", a.members[i], errRefused)
 		}
 	}
 	return a.call.error(ErrIntern, errNoNumbers)

@@ -67,7 +67,7 @@ func (c *Comm) alltoallCall(name string, send, recv *Buffer, opts []Option) prep
 	from, to := x.bufferPair(send, recv)
 	ranks := x.devOp.Call.Ranks
 	if n := x.elementCount(from); n%ranks != 0 {
-		x.recordError(ErrCount, "send has %d elements, which are no blocks of one length for %d ranks", n, ranks)
+		x.recordError(ErrCount, "send has %d elements, not blocks of equal length for %d ranks", n, ranks)
 		return x
 	}
 	x.setVectors(from, to)
@@ -94,7 +94,7 @@ func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) pre
 	}
 	x.devOp.Send, x.devOp.Call.Send = from, out
 	if me := c.rank; x.err == nil && out.Sizes[me] != in.Sizes[me] {
-		x.recordError(ErrCount, "this rank sends itself %d elements, and wants %d", out.Sizes[me]/x.elem.size,
+		x.recordError(ErrCount, "this rank sends %d elements to itself, but expects %d", out.Sizes[me]/x.elem.size,
 			in.Sizes[me]/x.elem.size)
 	}
 	return x
@@ -111,8 +111,8 @@ func (x *collectiveCall) detectInPlace(send, recv *Blocks) bool {
 		send.counts == nil: // empty slices have no address
 		if send.counts != nil && !slices.Equal(send.counts, recv.counts) ||
 			send.displs != nil && !slices.Equal(send.displs, recv.displs) {
-			x.recordError(ErrCount, "send and recv are the same memory, with different blocks: in place, what is sent "+
-				"lies where what is received goes")
+			x.recordError(ErrCount, "send and recv are the same memory, but have different blocks: a call in place "+
+				"receives each block into the memory that it was sent from")
 		}
 		x.devOp.Call.InPlace = true
 	case overlaps(send.sliceBytes(), recv.sliceBytes()):

@@ -10,10 +10,10 @@ import (
 type Keyval = caching.Key[*Comm]
 
 // NewKeyval returns a new key (MPI_Comm_create_keyval). Dup calls copy, which returns the value for the new
-// communicator and whether to set it. If copy is nil, the value is not set (MPI_COMM_NULL_COPY_FN);
-// caching.KeepValue copies the value (MPI_COMM_DUP_FN). DeleteAttr and Free call delete; SetAttr also calls it,
-// for the value that it replaces. delete may be nil. If copy or delete fails, the call that made it fails too,
-// with an error in which errors.As finds the cause.
+// communicator and whether to set it. If copy is nil, the value is not set (MPI_COMM_NULL_COPY_FN); caching.KeepValue
+// copies the value (MPI_COMM_DUP_FN). DeleteAttr and Free call delete; SetAttr also calls it, for the value that it
+// replaces. delete may be nil. If copy or delete fails, the call that made it fails too, with an error in which
+// errors.As finds the cause.
 func NewKeyval(copy caching.Copy[*Comm], delete caching.Delete[*Comm]) *Keyval {
 	return caching.NewKey(copy, delete)
 }

@@ -208,7 +208,7 @@ func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	return nil
 }
 
-// memory returns a slice of n bytes. It reuses the memory of an earlier message of similar size.
+// allocate returns a slice of n bytes. It reuses the memory of an earlier message of similar size.
 func (b *SendBuffer) allocate(n int) []byte {
 	like := &b.spare[bits.Len(uint(n))]
 	last := len(*like) - 1
@@ -235,7 +235,7 @@ func (b *SendBuffer) storeSpare(m []byte) {
 	*like = append(*like, m)
 }
 
-// sweep frees the space of messages that have been sent.
+// freeSent frees the space of messages that have been sent.
 func (b *SendBuffer) freeSent() {
 	kept := b.sends[:0]
 	for i := range b.sends {
@@ -291,7 +291,7 @@ func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	return nil
 }
 
-// end waits for messages in progress, and cancels them when ctx is done.
+// awaitSends waits for messages in progress, and cancels them when ctx is done.
 func (b *SendBuffer) awaitSends(ctx context.Context, k call) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,12 +16,12 @@ type call struct {
 	op   string
 	// kind is 0 if the call has no peer.
 	kind mpe.OpKind
-	// datatype and any have the same meaning as in mpe.Operation.
+	// datatype and anyDatatype have the same meaning as in mpe.Operation.
 	datatype    protocol.Datatype
 	anyDatatype bool
 	peer        int // rank in the communicator
 	tag         int
-	// bytes is the message, or the receive buffer. If scattered is set, it is the packed copy of either.
+	// bytes is the message, or the receive buffer. If packedBuf is set, it is the packed copy of either.
 	bytes     []byte
 	packedBuf *packedBuffer
 	// claim identifies the message to be received after a matched probe, or is 0.
@@ -66,7 +66,7 @@ func (k *call) check() error {
 	case k.comm == nil:
 		return k.failf(ErrComm, "the communicator is nil: the calling rank is not a member of it")
 	case k.comm.freed.Load():
-		return k.failf(ErrComm, "the communicator has been freed, or its Idup has not ended")
+		return k.failf(ErrComm, "the communicator has been freed, or its Idup is pending")
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
 	return err
 }
 
-// end translates the outcome of an operation, as reported by the device.
+// finish translates the outcome of an operation, as reported by the device.
 func (k *call) finish(to *Status, st *mpe.Status, err error) error {
 	*to = emptyStatus
 	switch {

@@ -38,7 +38,7 @@ func (c *Comm) CartCreate(ctx context.Context, dims []int, periods []bool, reord
 	return grid, err
 }
 
-// grid returns the number of ranks in a grid. It returns an error if the grid is larger than the communicator.
+// checkGrid returns the number of ranks in a grid. It returns an error if the grid is larger than the communicator.
 func (k *call) checkGrid(dims []int, periods []bool) (int, error) {
 	if err := k.checkIntra(); err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (k *call) checkGrid(dims []int, periods []bool) (int, error) {
 	return n, nil
 }
 
-// first returns a communicator of the first n ranks of c. It returns nil on the other ranks.
+// firstRanks returns a communicator of the first n ranks of c. It returns nil on the other ranks.
 func (c *Comm) firstRanks(ctx context.Context, op string, n int) (*Comm, error) {
 	color := 0
 	if c.rank >= n {

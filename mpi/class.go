@@ -48,7 +48,7 @@ const (
 
 var classNames = [...][2]string{
 	{"MPI_SUCCESS", "no error"},
-	{"MPI_ERR_BUFFER", "invalid buffer, or no room in that for buffered sends"},
+	{"MPI_ERR_BUFFER", "invalid buffer, or no space for buffered sends"},
 	{"MPI_ERR_COUNT", "invalid count"},
 	{"MPI_ERR_TYPE", "invalid datatype"},
 	{"MPI_ERR_TAG", "invalid tag"},
@@ -66,7 +66,7 @@ var classNames = [...][2]string{
 	{"MPI_ERR_OTHER", "other error"},
 	{"MPI_ERR_INTERN", "internal error"},
 	{"MPI_ERR_IN_STATUS", "the error is in the statuses"},
-	{"MPI_ERR_PENDING", "the request has not ended"},
+	{"MPI_ERR_PENDING", "the request is pending"},
 	ErrNoMem:  {"MPI_ERR_NO_MEM", "out of memory, or a limit on operations or messages is reached"},
 	ErrKeyval: {"MPI_ERR_KEYVAL", "invalid keyval"},
 }

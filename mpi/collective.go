@@ -19,7 +19,7 @@ type collectiveCall struct {
 	err error
 	// ints is memory for layouts.
 	ints []int
-	// sent and received hold packed copies of typed buffers.
+	// sentCopies and recvCopies hold packed copies of typed buffers.
 	sentCopies, recvCopies packedCopies
 }
 
@@ -29,8 +29,8 @@ type callSequence struct {
 	// lastNumber is the number of the latest call. Numbers go from 1 to tagAgree−1, cyclically. Devices use 0 for
 	// their own messages.
 	lastNumber int
-	// matchByOrder is set if messages of some members match by their order alone. In that case only one call may be
-	// in progress: inProgress, unless that is empty.
+	// matchByOrder is set if messages of some members match by their order alone. In that case only one call may be in
+	// progress. inProgress is the name of that call, or "".
 	matchByOrder bool
 	inProgress   string
 }
@@ -89,7 +89,7 @@ func (x *collectiveCall) post() (mpe.Op, error) {
 	sequence.mu.Lock()
 	defer sequence.mu.Unlock()
 	if sequence.inProgress != "" && x.err == nil {
-		return nil, x.call.failf(ErrPending, "%s is under way, and messages of %s match by their order alone, so "+
+		return nil, x.call.failf(ErrPending, "%s is in progress, and messages of %s match by their order alone, so "+
 			"that two calls would be mixed up: wait for it first",
 			sequence.inProgress, comm.describeRanks(comm.worldOnly(comm.group.ranks)))
 	}
@@ -115,7 +115,7 @@ func (x *collectiveCall) notifyOthers(why Class) {
 	x.call.comm.proc.dev.RefuseCollective(&x.devOp, failureCause(why))
 }
 
-// rejectCollective implements Foreign.Refuse.
+// rejectCollective implements Foreign.RefuseCollective.
 func (c *Comm) rejectCollective(of coll.Collective, class Class) {
 	x := c.newCollective("", of, element{size: 1}, nil)
 	x.recordError(class, "")
@@ -147,7 +147,7 @@ func (x *collectiveCall) start() (Request, error) {
 	return r, nil
 }
 
-// over recycles the call once the device is done with it.
+// recycle recycles the call once the device is done with it.
 func (x *collectiveCall) recycle() {
 	comm := x.call.comm
 	if t := &comm.callSequence; t.matchByOrder {

@@ -240,8 +240,8 @@ func TestCollectiveErrorTexts(t *testing.T) {
 		{Allreduce(ctx, c, a, a[:3], Sum), "mpi: Allreduce, on rank 0 of world: MPI_ERR_COUNT: send has 4 elements " +
 			"and recv 3: they must have as many"},
 		{Allreduce(ctx, c, a[:2], a[1:3], Sum),
-			"mpi: Allreduce, on rank 0 of world: MPI_ERR_BUFFER: send and recv overlap: give memory of their own, or " +
-				"the same for both, for a call in place"},
+			"mpi: Allreduce, on rank 0 of world: MPI_ERR_BUFFER: send and recv overlap: pass separate buffers, or " +
+				"the same one for both, for a call in place"},
 		{Allgather(ctx, c, a[2:], a),
 			"mpi: Allgather, on rank 0 of world: MPI_ERR_BUFFER: send overlaps recv, and is not the caller's own " +
 				"block of it: for a call in place give recv[0:2]"},
@@ -262,7 +262,7 @@ func TestCollectiveErrorTexts(t *testing.T) {
 		{Bcast(ctx, c, a, 0, WithAlgorithm("flat"), WithSegment(8)),
 			"mpi: Bcast, on rank 0 of world: MPI_ERR_ARG: Bcast by flat has no segments"},
 		{Barrier(ctx, fpga),
-			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is under way, and messages of ranks 1, 2 of " +
+			"mpi: Barrier, on rank 0 of world: MPI_ERR_PENDING: Ibarrier is in progress, and messages of ranks 1, 2 of " +
 				"world (profile cloudfpga) match by their order alone, so that two calls would be mixed up: wait " +
 				"for it first"},
 		{Barrier(ctx, newComm(t,

@@ -198,7 +198,7 @@ func TestTypedCollectives(t *testing.T) {
 				check("Allreduce", world.Allreduce(ctx, send.buffer(n), s.buffer(n), mpi.Sum), s, n, sum)
 				s = newSpace(from, n).of(mine[:3*n]...)
 				check("Allreduce in place", world.Allreduce(ctx, mpi.InPlace, s.buffer(n), mpi.Sum), s, n, sum)
-				// the first one
+				// left returns its first operand.
 				left := mpi.Foreign.OpOf(func(in, inout unsafe.Pointer, count int, t *datatype.Type) error {
 					raw := make([]byte, int64(count)*t.Size())
 					t.Pack(raw, in, int64(count), 0)

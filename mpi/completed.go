@@ -9,7 +9,7 @@ type completed struct {
 	core       core
 	mu         sync.Mutex
 	lastNumber uint64 // number of the newest request
-	// pages holds the bits, indexed by the upper bits of the numbers. newest is the page of last.
+	// pages holds the bits, indexed by the upper bits of the numbers. newest is the page of lastNumber.
 	pages  map[uint64]*completedPage
 	newest *completedPage
 }
@@ -60,7 +60,7 @@ func (q *completed) contains(number uint64) bool {
 	return p != nil && p.bits[i/64]>>(i%64)&1 != 0
 }
 
-// take makes the handles of a request stale.
+// remove makes the handles of a request stale.
 func (q *completed) remove(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

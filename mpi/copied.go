@@ -21,8 +21,8 @@ type Blocks struct {
 	blocks  []Block
 	length  int64 // has the same meaning as in Buffer
 	inPlace bool
-	// each, if not nil, is the datatype of the elements of a slice. Rank i then has counts[i] elements at
-	// displs[i], or if displs is nil, the blocks follow each other. If each is set, of is nil.
+	// sliceType, if not nil, is the datatype of the elements of a slice, and blocks is nil. Rank i then has counts[i]
+	// elements at displs[i]. If displs is nil, the blocks follow each other.
 	sliceType      *datatype.Type
 	counts, displs []int
 }
@@ -93,7 +93,7 @@ type unpackTarget struct {
 	offset int
 }
 
-// over returns the memory, emptied so that another call can use it.
+// emptied returns the memory, emptied so that another call can use it.
 func (c *packedCopies) emptied() packedCopies {
 	clear(c.unpackTo)
 	return packedCopies{packed: c.packed[:0], unpackTo: c.unpackTo[:0]}
@@ -158,7 +158,7 @@ func (x *collectiveCall) contiguousBytes(buffer *Buffer, load, back bool) []byte
 	return x.sentCopies.add(buffer, load, false)
 }
 
-// contiguousBlocks is like contents, but for one block per rank. It also returns the layout of the blocks.
+// contiguousBlocks is like contiguousBytes, but for one block per rank. It also returns the layout of the blocks.
 func (x *collectiveCall) contiguousBlocks(name string, blocks *Blocks, load, back bool) ([]byte, coll.Layout) {
 	ranks := x.devOp.Call.Ranks
 	x.devOp.Call.Vector = true
@@ -178,7 +178,7 @@ func (x *collectiveCall) contiguousBlocks(name string, blocks *Blocks, load, bac
 		return nil, coll.Layout{}
 	}
 	layout := coll.Layout{Sizes: x.allocInts(ranks), Offsets: x.allocInts(ranks)}
-	var begin, end, total int64 // in bytes from b.at
+	var begin, end, total int64 // in bytes from blocks.base
 	whole, empty := true, true
 	for i := range ranks {
 		one := blocks.buffer(i)
@@ -234,7 +234,7 @@ func (x *collectiveCall) contiguousBlocks(name string, blocks *Blocks, load, bac
 	return to.packed[at : at+next], layout
 }
 
-// first returns the datatype of the first block.
+// firstType returns the datatype of the first block.
 func (b *Blocks) firstType() *datatype.Type {
 	if len(b.blocks) == 0 {
 		return b.sliceType

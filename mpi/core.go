@@ -59,7 +59,7 @@ func (k *call) newCore(op mpe.Op) *core {
 	return c
 }
 
-// end returns the outcome of the operation, and unlocks the core.
+// finish returns the outcome of the operation, and unlocks the core.
 func (c *core) finish(to *Status, st *mpe.Status, err error) error {
 	err = c.call.finish(to, st, err)
 	if err == nil && c.collective != nil {
@@ -72,7 +72,7 @@ func (c *core) finish(to *Status, st *mpe.Status, err error) error {
 	return err
 }
 
-// take returns the outcome of a request without an operation, and unlocks the core.
+// takeOutcome returns the outcome of a request without an operation, and unlocks the core.
 func (c *core) takeOutcome(to *Status) error {
 	*to = emptyStatus
 	if !c.done {
@@ -87,10 +87,10 @@ func (c *core) takeOutcome(to *Status) error {
 // busyError returns the error for a call on a request that another goroutine waits for, and unlocks the core.
 func (c *core) busyError() error {
 	defer c.mu.Unlock()
-	return c.call.failf(ErrRequest, "another goroutine waits for the request: one at a time may")
+	return c.call.failf(ErrRequest, "another goroutine is already waiting for the request")
 }
 
-// over makes a request inactive, or its handles stale, and unlocks the core. The caller then frees the device's
+// release makes a request inactive, or its handles stale, and unlocks the core. The caller then frees the device's
 // operation.
 func (c *core) release() {
 	c.done = false

@@ -91,8 +91,8 @@ func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []
 		return 0, nil, err
 	}
 	if c.broken.Load() {
-		return 0, nil, k.failf(ErrComm, "an earlier Dup or Split of it has failed half way, so that its members may "+
-			"disagree on which call this is: use Create with a tag of its own")
+		return 0, nil, k.failf(ErrComm, "an earlier Dup or Split of it failed halfway, so its members may "+
+			"disagree on the number of this call: use Create with an unused tag")
 	}
 	a := c.newAgreement(k, c.participants(), c.nextAgreeTag())
 	if err := a.check(); err != nil {

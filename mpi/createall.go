@@ -33,14 +33,14 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	}
 	for i, r := range group.ranks {
 		if v := ballots[c.worldToLocal[r]]; v.color != int64(color) || v.key != int64(i) {
-			return nil, k.failf(ErrGroup, "rank %d of %v is in the group of this rank, and gave another group",
+			return nil, k.failf(ErrGroup, "rank %d of %v is in the group of this rank, but passed another group",
 				c.worldToLocal[r], c)
 		}
 	}
 	return c.proc.newIntracomm(number, group, ""), nil
 }
 
-// part returns a color for the members of a group, and the calling rank's number in the group.
+// groupColor returns a color for the members of a group, and the calling rank's number in the group.
 func (k *call) groupColor(group, of *Group) (color, key int, err error) {
 	in := of.rankIndex()
 	for _, r := range group.members() {
@@ -82,7 +82,7 @@ func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, e
 	case SharedMemory:
 		color = thisHostColor()
 	default:
-		return nil, c.failCreation(k.failf(ErrArg, "%d is no kind of ranks: give SharedMemory or Undefined", kind))
+		return nil, c.failCreation(k.failf(ErrArg, "split type %d does not exist: use SharedMemory or Undefined", kind))
 	}
 	return c.split(ctx, op, color, key)
 }

@@ -33,7 +33,7 @@ func severity(err error) int {
 }
 
 // errOtherHalf cancels one half of a Sendrecv when the other half fails.
-var errOtherHalf = errors.New("the other half of the call has failed")
+var errOtherHalf = errors.New("the other half of the call failed")
 
 // causedBySend reports whether the receive of a Sendrecv failed because its send failed.
 func causedBySend(recv, send error) bool {
@@ -178,7 +178,7 @@ func (r Request) peekError() (done bool, err error) {
 	return done, err
 }
 
-// deployed reports whether the peer of a call may be unable to continue (a dead end).
+// mayDeadEnd reports whether the peer of a call may be unable to continue (a dead end).
 func (k *call) mayDeadEnd() bool {
 	c := k.comm
 	return c.proc.hasDeployed && (k.peer == AnySource || c.members[k.peer].hasWireLimits)

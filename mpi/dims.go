@@ -68,7 +68,7 @@ func balancedFactors(n, k int) []int {
 		}
 		for low := high; low >= 0; low-- {
 			smallest := f.divisors[low]
-			if most-smallest > least { // if the difference is equal, go on: both are greater, which is preferred
+			if most-smallest > least { // if the difference is equal, continue: greater values are preferred
 				break
 			}
 			clear(f.failed)
@@ -92,8 +92,8 @@ type factorizer struct {
 
 type factorization struct{ n, index, low int }
 
-// find sets factors[1] to factors[index] to divisors, from index low to high of the list, in non-increasing order and
-// such that their product is n. It reports whether that is possible.
+// find sets factors[1] to factors[at] to divisors, from index low to high of the list, in non-increasing order and such
+// that their product is n. It reports whether that is possible.
 func (f *factorizer) find(n, at, low, high int) bool {
 	if at == 0 {
 		return n == 1

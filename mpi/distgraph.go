@@ -18,7 +18,7 @@ type Neighbors struct {
 	SourceWeights, DestinationWeights []int
 }
 
-// newDistGraph is a topology in which each rank knows only its own edges.
+// distGraph is a topology in which each rank knows only its own edges.
 type distGraph struct{ Neighbors }
 
 func (*distGraph) kind() Topology { return DistGraph }
@@ -47,7 +47,7 @@ func (c *Comm) DistGraphCreateAdjacent(ctx context.Context, neighbors Neighbors,
 		return nil, err
 	}
 	if (neighbors.SourceWeights == nil) != (neighbors.DestinationWeights == nil) {
-		return nil, c.failCreation(k.failf(ErrArg, "sources or destinations have weights, and the others have none"))
+		return nil, c.failCreation(k.failf(ErrArg, "only sources or only destinations have weights"))
 	}
 	if err := k.checkEdges("source", neighbors.Sources, neighbors.SourceWeights); err != nil {
 		return nil, c.failCreation(err)
@@ -174,7 +174,7 @@ func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations
 		if wanted[i] < 0 || wanted[i] > math.MaxInt32 || wanted[i]%edgeWords != 0 {
 			k := c.newCall("DistGraphCreate")
 			return neighbors, k.failf(ErrIntern,
-				"rank %d sends %d numbers, which are no edges: not all members made the same call", i, wanted[i])
+				"rank %d sends %d numbers, which are not edges: not all members made the same call", i, wanted[i])
 		}
 		sendcounts[i], recvcounts[i] = int(counts[i]), int(wanted[i])
 		total += recvcounts[i]

@@ -43,9 +43,10 @@
 // as recv to Scatter, at the root; the beginning of send as recv to ReduceScatter. Any other overlap is ErrBuffer.
 //
 // The device chooses the algorithm by the collective, the number of ranks and the length, or follows its configuration.
-// By and Segment override this choice. Where the order of additions matters, as with floats, it depends on the
-// algorithm and the number of ranks, and so may the last bits of a sum; they do not change from one run to the next.
-// All ranks of Allreduce get the same bits. Operations made by OpOf that are not commutative are applied in rank order.
+// WithAlgorithm and WithSegment override this choice. Where the order of additions matters, as with floats, it depends
+// on the algorithm and the number of ranks, and so may the last bits of a sum; they do not change from one run to the
+// next. All ranks of Allreduce get the same bits. Operations made by OpOf that are not commutative are applied in rank
+// order.
 //
 // When a call fails on a rank, or its context is done, it fails on every rank that has not finished its part, either at
 // once or when that rank makes the call. These ranks are notified; their errors match collective.ErrCallFailed and name
@@ -99,10 +100,10 @@
 //     posted: do not send messages with tag 0 to such peers while a collective call
 //     is in progress. Only one call may be in progress; a second one is ErrPending.
 //     Messages of a failed call may match receives of later calls.
-//   - Unless By selects another algorithm, Bcast, Scatter, Gather and Reduce use the
+//   - Unless WithAlgorithm selects another algorithm, Bcast, Scatter, Gather and Reduce use the
 //     pattern of upstream's compiler: the root exchanges with the ranks one by one, in
 //     rank order, or by a tree if the configuration selects it. Upstream's programs
-//     have no other collectives; ranks that run zrlmpid have all.
+//     have no other collectives; ranks that run zrlmpid have all collectives.
 //
 // # Errors
 //
@@ -114,5 +115,5 @@
 // that all members support communicators, and that the rank is not a program attached to a daemon. Split and similar
 // calls fail in the same way, also in attached programs.
 //
-// The package must never start a goroutine, read a clock, or know what a device is made of.
+// The package must never start a goroutine, read a clock, or depend on the implementation of a device.
 package mpi

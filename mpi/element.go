@@ -51,7 +51,7 @@ type element struct {
 	typ op.Type
 	// size is the size of an element in bytes.
 	size int
-	// datatype and any have the same meaning as in mpe.Operation.
+	// datatype and anyDatatype have the same meaning as in mpe.Operation.
 	datatype    protocol.Datatype
 	anyDatatype bool
 }

@@ -36,9 +36,9 @@ func (foreign) OpOf(f func(in, inout unsafe.Pointer, count int, t *datatype.Type
 	return Op{typedFunc: f, ordered: !commute}
 }
 
-// AwaitAny waits until one of the requests is done, and returns its index, or Undefined if none is active. The
-// caller must still wait for that request. If ctx is done first, all requests are cancelled, as by Waitany. If
-// another goroutine waits for one of the requests, Await returns the index of that request immediately.
+// AwaitAny waits until one of the requests is done, and returns its index, or Undefined if none is active. The caller
+// must still wait for that request. If ctx is done first, all requests are cancelled, as by Waitany. If another
+// goroutine waits for one of the requests, AwaitAny returns the index of that request immediately.
 func (foreign) AwaitAny(ctx context.Context, requests []Request) int { return awaitAny(ctx, requests) }
 
 // AwaitAll waits until all requests are done, or until one has failed because its peer, such as an FPGA in a
@@ -56,8 +56,8 @@ func (foreign) RefuseCollective(c *Comm, of coll.Collective, class Class) {
 	c.rejectCollective(of, class)
 }
 
-// RefuseCreation is like Refuse, for a call that makes a communicator of all members of c, such as Split. Methods
-// of c that reject such a call do the same.
+// RefuseCreation is like RefuseCollective, for a call that makes a communicator of all members of c, such as Split.
+// Methods of c that reject such a call do the same.
 func (foreign) RefuseCreation(c *Comm, class Class) { c.rejectCreation(class) }
 
 // OutOfRange encodes a rank or tag that is negative and must not be taken for a constant of this package, even if

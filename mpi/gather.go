@@ -103,8 +103,7 @@ func (x *collectiveCall) setGather(send, recv *Buffer) {
 	x.setGatherBuffers(mine, all, c.Rank*len(mine))
 }
 
-// setGatherv is like collect, for blocks that may differ in length. It returns the length of the rank's own
-// block.
+// setGatherv is like setGather, for blocks that may differ in length. It returns the length of the rank's own block.
 func (x *collectiveCall) setGatherv(send *Buffer, recv *Blocks) int {
 	c := &x.devOp.Call
 	all, layout := x.contiguousBlocks("recv", recv, send.inPlace(), true)
@@ -121,7 +120,7 @@ func (x *collectiveCall) setGatherv(send *Buffer, recv *Blocks) int {
 	if layout.Sizes[c.Rank] == len(mine) {
 		x.setGatherBuffers(mine, all, layout.Offsets[c.Rank])
 	} else {
-		x.recordError(ErrCount, "send has %d elements, and recv has room for %d of this rank", x.elementCount(mine),
+		x.recordError(ErrCount, "send has %d elements, but the block of this rank in recv has %d", x.elementCount(mine),
 			layout.Sizes[c.Rank]/x.elem.size)
 	}
 	return len(mine)

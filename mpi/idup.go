@@ -53,7 +53,7 @@ type idup struct {
 	numbers []uint32
 }
 
-// exchange starts the exchange of proposals between all ranks of both groups of an intercommunicator. A
+// exchangeProposals starts the exchange of proposals between all ranks of both groups of an intercommunicator. A
 // reduction would not suffice, because it would give a rank only the result of the other group.
 func (o *idup) exchangeProposals(c *Comm, a *agreement) (*collectiveCall, error) {
 	x, round := c.interRound(a.call.op, element{size: 4})
@@ -82,7 +82,7 @@ func (o *idup) Await(ctx context.Context) (*mpe.Status, error) {
 	return st, o.assignNumber(err)
 }
 
-// Ended implements mpe.Op.
+// Result implements mpe.Op.
 func (o *idup) Result() (*mpe.Status, error) { return nil, nil }
 
 // Test implements mpe.Op.
@@ -94,7 +94,7 @@ func (o *idup) Test() (mpe.Status, bool, error) {
 	return st, done, err
 }
 
-// end sets the number of the communicator.
+// assignNumber sets the number of the communicator.
 func (o *idup) assignNumber(err error) error {
 	switch {
 	case err != nil:

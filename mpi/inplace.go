@@ -33,7 +33,7 @@ func (x *collectiveCall) setVectors(send, recv []byte) {
 }
 
 func (x *collectiveCall) recordOverlap() {
-	x.recordError(ErrBuffer, "send and recv overlap: give memory of their own, or the same for both, for a call in place")
+	x.recordError(ErrBuffer, "send and recv overlap: pass separate buffers, or the same one for both, for a call in place")
 }
 
 // checkInPlace reports whether part is the caller's own block within whole, at offset off and with the length of

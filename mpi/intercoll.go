@@ -80,7 +80,7 @@ func equalBlock(all []byte, i, n int) []byte {
 // checkEqualBlocks rejects a buffer that cannot be divided into n blocks of equal length.
 func (x *collectiveCall) checkEqualBlocks(name string, all []byte, n int) {
 	if x.err == nil && (n == 0 && len(all) > 0 || n > 0 && len(all)%(n*x.elem.size) != 0) {
-		x.recordError(ErrCount, "%s has %d elements, which are no blocks of one length for %d ranks", name,
+		x.recordError(ErrCount, "%s has %d elements, not blocks of equal length for %d ranks", name,
 			x.elementCount(all), n)
 	}
 }

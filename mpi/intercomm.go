@@ -55,7 +55,7 @@ func (c *Comm) IntercommCreate(ctx context.Context, leader int, peer *Comm, remo
 	return c.proc.newIntercomm(number, c.group, remote), nil
 }
 
-// reaches returns an error if the remote group is invalid.
+// checkRemote returns an error if the remote group is invalid.
 func (c *Comm) checkRemote(k *call, remote *Group) error {
 	seen := make(map[int]bool, remote.Size())
 	for _, r := range remote.ranks {
@@ -89,7 +89,7 @@ func (c *Comm) cloneWithNumber(number uint32) *Comm {
 	return c.proc.newIntercomm(number, c.group, c.remote)
 }
 
-// both returns the ranks of the world that take part in making a communicator from c. For an intercommunicator,
+// participants returns the ranks of the world that take part in making a communicator from c. For an intercommunicator,
 // these are the ranks of both groups, in the same order on both sides.
 func (c *Comm) participants() []int {
 	switch {
@@ -108,7 +108,7 @@ func (c *Comm) isLocalFirst() bool { return c.group.ranks[0] < c.remote.ranks[0]
 type intercommSetup struct {
 	*agreement
 	leader int // index of the local leader
-	// peer, remoteLeader and tag are the address of the other leader. Only the local leader uses them.
+	// peerComm, remoteLeader and tag are the address of the other leader. Only the local leader uses them.
 	peerComm     uint32
 	remoteLeader int // rank of the world
 	peerTag      int
@@ -181,10 +181,10 @@ func (x *intercommSetup) bcastGroup(ctx context.Context, failed error) error {
 	}
 	size := binary.LittleEndian.Uint32(n[:])
 	if size == 0 {
-		return x.call.failf(ErrOther, "the leader, rank %d, has failed: its error says why", x.leader)
+		return x.call.failf(ErrOther, "the leader, rank %d, failed: see its error", x.leader)
 	}
 	if int64(size) > int64(x.dev.Size()) {
-		return x.call.failf(ErrIntern, "the leader says that the other group has %d ranks", size)
+		return x.call.failf(ErrIntern, "the leader reports that the other group has %d ranks, more than the world", size)
 	}
 	list := make([]byte, 0, 4*size)
 	for _, r := range x.remoteRanks {
@@ -261,7 +261,7 @@ func (k *call) checkInter() error {
 		return err
 	}
 	if k.comm.remote == nil {
-		return k.failf(ErrComm, "%v is no intercommunicator", k.comm)
+		return k.failf(ErrComm, "%v is not an intercommunicator", k.comm)
 	}
 	return nil
 }
@@ -295,7 +295,7 @@ func (c *Comm) Merge(ctx context.Context, high bool) (*Comm, error) {
 			of = ballots[n]
 		}
 		if v.color != of.color {
-			return nil, k.failf(ErrArg, "the ranks of a group do not agree on whether they are the high ones")
+			return nil, k.failf(ErrArg, "the ranks of a group passed different values of high")
 		}
 	}
 	if ballots[0].color > ballots[n].color {

@@ -62,14 +62,14 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 		return nil, emptyStatus, false, err
 	}
 	if st.Claim == 0 {
-		return nil, emptyStatus, false, k.failf(ErrOther, "there is no room for another message")
+		return nil, emptyStatus, false, k.failf(ErrOther, "the limit on claimed messages is reached")
 	}
 	claimed := &Message{call: *k, claim: st.Claim}
 	claimed.call.peer, claimed.call.tag = to.Source, to.Tag
 	return claimed, to, true, nil
 }
 
-// receive returns the call that receives the message.
+// receiveCall returns the call that receives the message.
 func (m *Message) receiveCall(op string) (call, error) {
 	if m == nil || m.received.Swap(true) {
 		return call{}, errorf(ErrRequest, op, "there is no message: it has been received, or none was found")

@@ -253,7 +253,7 @@ func TestNeighborMistakes(t *testing.T) {
 			t.Errorf("%v, %v", a, b)
 		}
 		if _, done, err := first.Test(); !done || err != nil {
-			t.Error("it has ended")
+			t.Error("a completed request is not done")
 		}
 		return errors.Join(mpi.Barrier(ctx, world))
 	})

@@ -26,7 +26,7 @@ const (
 // part in two of them then rejects the second.
 type numbers struct {
 	mu sync.Mutex
-	// last is the highest number used or proposed.
+	// highest is the highest number used or proposed.
 	highest uint32
 	// inProgress is the number of agreements in progress. claimed holds the numbers that were claimed during any
 	// of them.

@@ -19,7 +19,7 @@ func TestNumbers(t *testing.T) {
 	}
 	n.end()
 	if n.claim(1000) {
-		t.Error("a number was forgotten while an agreement is under way")
+		t.Error("a number was forgotten while an agreement was in progress")
 	}
 	if got := n.propose(0); got != 1004 {
 		t.Errorf("after 1000 comes %d", got)
@@ -58,7 +58,7 @@ func TestNumbersAlone(t *testing.T) {
 		}
 	}
 	last := numbers{uniqueProposals: (noNumber - 7 - firstUnique) / 4}
-	// below the devices'
+	// The highest numbers belong to devices.
 	if got := last.proposeUnique(0, 1); got != noNumber-7 || got|channelDataOffset >= math.MaxUint32-2 {
 		t.Errorf("the last number is %d", got)
 	}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// outOfRangeOffset is the offset that Foreign.Outside adds. It is outside the range of a C int.
+// outOfRangeOffset is the offset that Foreign.OutOfRange adds. It is outside the range of a C int.
 const outOfRangeOffset = -1 << (bits.UintSize/2 + 1)
 
 // rankText returns rank r as text, or the name of the constant that it equals.

@@ -13,10 +13,10 @@ import (
 // operation.
 type Op struct {
 	builtin op.Op
-	// byteFunc is a function for elements of the type of.
+	// byteFunc is a function for elements of type elemType.
 	byteFunc func(in, inout []byte) error
 	elemType reflect.Type
-	// typed is a function for elements of any datatype.
+	// typedFunc is a function for elements of any datatype.
 	typedFunc func(in, inout unsafe.Pointer, count int, t *datatype.Type) error
 	ordered   bool
 }
@@ -105,7 +105,7 @@ func callOnBytes[T Element](f func(in, inout []T), in, inout []byte) error {
 	return nil
 }
 
-// elementsOf is the inverse of view. If the bytes are not aligned for T, it returns a copy.
+// elementsOf is the inverse of asBytes. If the bytes are not aligned for T, it returns a copy.
 func elementsOf[T Element](b []byte) []T {
 	var zero T
 	n := len(b) / int(unsafe.Sizeof(zero))
@@ -127,13 +127,13 @@ func (x *collectiveCall) setOperation(o Op, send, recv *Buffer) {
 	case o.typedFunc != nil:
 		x.setFunction(o, send, recv)
 	case o.byteFunc != nil && x.elem.typ == 0:
-		x.recordError(ErrOp, "an operation of OpOf is for numbers of one type, and buffers of others have one of OpOfStructs")
+		x.recordError(ErrOp, "an operation made by OpOf is for numbers of one type: use OpOfStructs for other buffers")
 	case o.byteFunc != nil && predefinedType(o.elemType).Element() != x.elem.typ:
 		x.recordError(ErrOp, "the operation is on %v, and the buffers hold %v", o.elemType, x.elem.typ)
 	case o.byteFunc != nil:
 		operation.User, operation.Call.Ordered = o.byteFunc, o.ordered
 	case o.builtin == 0:
-		x.recordError(ErrOp, "there is no operation: give one such as Sum, or one of OpOf")
+		x.recordError(ErrOp, "there is no operation: use one such as Sum, or make one with OpOf")
 	default:
 		if _, err := op.Lookup(o.builtin, operation.Type); err != nil {
 			x.recordError(ErrOp, "%v is not defined for %v", o, operation.Type)

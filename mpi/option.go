@@ -13,8 +13,8 @@ type Option struct {
 	segmented bool
 }
 
-// WithAlgorithm selects the algorithm, such as "binomial" or "ring". Without By, or with "", the device chooses. If the
-// name is unknown, the error lists the valid names for the collective.
+// WithAlgorithm selects the algorithm, such as "binomial" or "ring". Without this option, or with "", the device
+// chooses. If the name is unknown, the error lists the valid names for the collective.
 func WithAlgorithm(algorithm string) Option { return Option{algorithm: algorithm} }
 
 // WithSegment sets the length of a message, in bytes, for algorithms that divide long vectors. It must be a multiple of

@@ -20,18 +20,18 @@ import (
 type Partitioned struct {
 	mu   sync.Mutex
 	call call
-	// channel is the tag of the messages. It is 0 in a receive that does not know it yet; in that case, named
-	// is the operation that receives it into name.
+	// channel is the tag of the messages. It is 0 in a receive that does not know it yet; in that case, channelRecv is
+	// the operation that receives it into channelBytes.
 	channel      int
 	channelRecv  mpe.Op
 	channelBytes [channelLen]byte
-	// ready marks the partitions of an active send that are ready. missing is the number of partitions that are
-	// not.
+	// ready marks the partitions of an active send that are ready. notReady is the number of partitions that are not
+	// ready.
 	ready    []bool
 	notReady int
 	active   bool
-	// op is the operation of the message, once it has been posted. If posting failed, err is set instead. When
-	// either is set, a value is sent to woken and to notify.
+	// op is the operation of the message, once it has been posted. If posting failed, err is set instead. When either
+	// is set, a value is sent to wakeup and to notify.
 	op           mpe.Op
 	err          error
 	wakeup       chan struct{}
@@ -49,7 +49,7 @@ const (
 	channelLen = 4
 )
 
-var errNoChannel = errors.New("the send that matches it is not known: a wait for it has ended early, or the " +
+var errNoChannel = errors.New("the matching send is not known: a wait for it ended early, or the " +
 	"rank was lost")
 
 // PsendInit describes a send of a buffer that contains all partitions contiguously.
@@ -66,9 +66,9 @@ func (c *Comm) PrecvInit(b Buffer, partitions, source, tag int) (*Partitioned, e
 func (c *Comm) partitioned(k call, buffer *Buffer, partitions int) (*Partitioned, error) {
 	switch {
 	case k.peer == AnySource:
-		return nil, k.failf(ErrRank, "a partitioned receive is from one rank")
+		return nil, k.failf(ErrRank, "a partitioned receive must name its source")
 	case k.tag == AnyTag:
-		return nil, k.failf(ErrTag, "a partitioned receive has a tag")
+		return nil, k.failf(ErrTag, "a partitioned receive must have a tag")
 	case partitions < 0:
 		return nil, k.failf(ErrArg, "%d partitions", partitions)
 	}
@@ -185,7 +185,7 @@ func (p *Partitioned) post() {
 	}
 }
 
-// end ends a message that was never posted.
+// fail ends a message that was never posted.
 func (p *Partitioned) fail(err error) {
 	p.err = err
 	p.wake()
@@ -209,7 +209,7 @@ func (p *Partitioned) Pready(low, high int) error {
 	k.op = "Pready"
 	switch {
 	case !k.isSend():
-		return k.failf(ErrRequest, "it is a receive, whose partitions are not the caller's to make ready")
+		return k.failf(ErrRequest, "the request is a receive: only partitions of a send can be marked ready")
 	case low < 0 || high >= len(p.ready) || low > high:
 		return k.failf(ErrArg, "partitions %d to %d: there are 0 to %d", low, high, len(p.ready)-1)
 	case k.peer == ProcNull:
@@ -231,8 +231,8 @@ func (p *Partitioned) Pready(low, high int) error {
 	return nil
 }
 
-// Parrived reports whether a partition of a receive has arrived. It refers to the message started last, even
-// after the caller has waited for its request.
+// Parrived reports whether a partition of a receive is complete. It refers to the message started last, even after the
+// caller has waited for its request.
 func (p *Partitioned) Parrived(partition int) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -240,7 +240,7 @@ func (p *Partitioned) Parrived(partition int) (bool, error) {
 	k.op = "Parrived"
 	switch {
 	case k.isSend():
-		return false, k.failf(ErrRequest, "it is a send, whose partitions do not arrive")
+		return false, k.failf(ErrRequest, "the request is a send: only partitions of a receive arrive")
 	case partition < 0 || partition >= len(p.ready):
 		return false, k.failf(ErrArg, "there is no partition %d: there are 0 to %d", partition, len(p.ready)-1)
 	case !p.active:
@@ -331,10 +331,10 @@ func (p partitionedOp) Test() (mpe.Status, bool, error) {
 	return p.test()
 }
 
-// Ended implements mpe.Op.
+// Result implements mpe.Op.
 func (p partitionedOp) Result() (*mpe.Status, error) { return nil, nil }
 
-// Library implements mpe.Op.
+// LibraryData implements mpe.Op.
 func (p partitionedOp) LibraryData() *any { return nil }
 
 // Cancel implements mpe.Op.

@@ -50,7 +50,7 @@ func (k *call) newPersistent(again persistence) (Request, error) {
 	return r, nil
 }
 
-// operation checks the operation, and describes it to the device.
+// buildOperation checks the operation, and describes it to the device.
 func (k *call) buildOperation(o *mpe.Operation) error {
 	switch {
 	case k.peer == ProcNull:
@@ -61,7 +61,7 @@ func (k *call) buildOperation(o *mpe.Operation) error {
 	return k.buildRecv(o)
 }
 
-const notPersistentText = "only persistent requests, such as those of SendInit, can be started"
+const notPersistentText = "only persistent requests, which SendInit and similar calls return, can be started"
 
 // Start starts a persistent request. The request must be inactive.
 func (r Request) Start() error {

@@ -19,20 +19,21 @@ type process struct {
 	// hasDeployed is set if any peer may be unable to continue (a dead end).
 	hasDeployed bool
 	numbers     numbers
-	// sendBuffer is the rank's send buffer. buffers lists all attached send buffers.
+	// sendBuffer is the rank's send buffer. attachedBuffers lists all attached send buffers.
 	sendBuffer      *SendBuffer
 	attachedBuffers sendBuffers
 	freedOps        freedOps
 	// completed holds the requests of sends that were complete at once.
 	completed completed
-	// restingRequests holds the requests of sends that wait for receives, if there are many of them.
+	// resting holds the requests of sends that wait for receives, if there are many of them.
 	resting   restingRequests
 	finalized atomic.Bool
 
 	selfOnce sync.Once
 	self     *Comm
 
-	// Pools, in this order, of *core for requests, *[]byte for SendrecvReplace, *collectiveCall, *scattered and *round.
+	// Pools, in this order, of *core for requests, *[]byte for SendrecvReplace, *collectiveCall, *packedBuffer and
+	// *round.
 	cores, copies, collectives, packedBuffers, rounds sync.Pool
 }
 
@@ -41,20 +42,19 @@ type process struct {
 //
 // A program may have several worlds, one per device.
 //
-// Numbers are sent least significant byte first, and buffers are sent unchanged, so New fails on a big-endian
-// machine.
+// Numbers are little-endian on the wire, and buffers are sent unchanged, so New fails on a big-endian machine.
 func New(dev mpe.Device) (*Comm, error) {
 	const op = "New"
 	if !littleEndian() {
-		return nil, errorf(ErrOther, op, "this machine's numbers are most significant byte first, and those of the "+
-			"wire least significant byte first; this package does not swap them")
+		return nil, errorf(ErrOther, op, "this machine is big-endian, but numbers on the "+
+			"wire are little-endian; this package does not convert them")
 	}
 	if dev == nil {
 		return nil, errorf(ErrArg, op, "the device is nil")
 	}
 	size, rank := dev.Size(), dev.Rank()
 	if rank < 0 || rank >= size {
-		return nil, errorf(ErrIntern, op, "the device says that it is rank %d of %d", rank, size)
+		return nil, errorf(ErrIntern, op, "the device reports that it is rank %d of %d", rank, size)
 	}
 	p := &process{dev: dev, peers: make([]mpe.PeerInfo, size), numbers: numbers{highest: selfNumber}}
 	p.resting.sends, p.resting.core.resting = dev.Resting(), &p.resting

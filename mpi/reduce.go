@@ -71,7 +71,7 @@ func (c *Comm) allreduceCall(name string, send, recv *Buffer, op Op, opts []Opti
 		op)
 }
 
-// combine sets the buffers of a reduction on a rank that receives a result.
+// setReduction sets the buffers of a reduction on a rank that receives a result.
 func (x *collectiveCall) setReduction(send, recv *Buffer, op Op) *collectiveCall {
 	from, to := x.bufferPair(send, recv)
 	x.setOperation(op, send, recv)

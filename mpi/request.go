@@ -195,7 +195,7 @@ func (r Request) Free() error {
 	}
 	if c.collective != nil {
 		defer c.mu.Unlock()
-		return c.call.failf(ErrRequest, "a collective call cannot be freed while it is under way: wait for it")
+		return c.call.failf(ErrRequest, "a collective call cannot be freed while it is in progress: wait for it")
 	}
 	if c.hasWaiter {
 		return c.busyError()
@@ -226,4 +226,4 @@ func (r Request) lock(call string) (*core, error) {
 	return c, nil
 }
 
-const staleRequestText = "there is no request any longer: it has been waited for, or freed"
+const staleRequestText = "the request no longer exists: it has been waited for, or freed"

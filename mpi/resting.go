@@ -18,14 +18,14 @@ type restingRequests struct {
 	wokenSends map[uint64]*wokenSend
 }
 
-// awake is a send that has been made an ordinary request because calls are using it.
+// wokenSend is a send that has been made an ordinary request because calls are using it.
 type wokenSend struct {
 	Request
 	activeCalls int
 	notified    bool // counts as a call while a goroutine waits for one of several requests
 }
 
-// restingSends returns the resting that owns the request, or nil.
+// restingSends returns the restingRequests that own the request, or nil.
 func (r Request) restingSends() *restingRequests {
 	if r.core == nil {
 		return nil

@@ -110,7 +110,7 @@ func TestRestingSends(t *testing.T) {
 		_, done, err := r.Test()
 		_, peeked, peekErr := r.Peek()
 		if done || peeked || err != nil || peekErr != nil || !r.Active() {
-			t.Fatalf("it has ended: %v, %v, %v, %v", done, peeked, err, peekErr)
+			t.Fatalf("the request is done: %v, %v, %v, %v", done, peeked, err, peekErr)
 		}
 	}
 	if i, _, done, err := mpi.Testany(rs); done || i != mpi.Undefined || err != nil {
@@ -205,7 +205,7 @@ func TestRestingSends(t *testing.T) {
 	if err := mpi.Waitall(ctx, append(rs[200:297:297], more[:50]...), nil); err != nil {
 		t.Fatal(err)
 	}
-	// Sends that are waiting when the peer ends fail, and their errors name the call.
+	// Sends that are waiting when the peer is finalized fail, and their errors name the call.
 	if err := ranks[1].Finalize(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestRestingSends(t *testing.T) {
 		_, err := r.Wait(soon)
 		if of, ok := errors.AsType[*mpi.Error](err); !ok || of.Op != "Issend" ||
 			!strings.Contains(err.Error(), "Finalize") && !strings.Contains(err.Error(), "closed") {
-			t.Fatalf("a send to a rank that has ended: %v", err)
+			t.Fatalf("a send to a finalized rank: %v", err)
 		}
 		stale(r)
 	}
@@ -234,7 +234,7 @@ func TestRestingSendsOfAFinalizedRank(t *testing.T) {
 	}
 	for _, r := range rs {
 		if _, err := r.Wait(t.Context()); !errors.Is(err, mpe.ErrClosed) {
-			t.Fatalf("a send of a rank that has ended: %v", err)
+			t.Fatalf("a send of a finalized rank: %v", err)
 		}
 	}
 	if _, found, _ := mpi.Iprobe(ranks[1], 0, 7); found {

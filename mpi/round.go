@@ -25,8 +25,8 @@ type round struct {
 	doneOps  int
 	err      error
 	finished bool
-	// reduceBlocks is set if the received blocks are to be reduced into into. Only the elements from byte skip on
-	// are used.
+	// reduceBlocks is set if the received blocks are to be reduced into result. Only the elements from byte skip on are
+	// used.
 	reduceBlocks bool
 	blocks       []byte
 	result       []byte
@@ -152,10 +152,10 @@ func (o *round) Await(ctx context.Context) (*mpe.Status, error) {
 	return &noStatus, o.finish()
 }
 
-// Ended implements mpe.Op.
+// Result implements mpe.Op.
 func (o *round) Result() (*mpe.Status, error) { return nil, nil }
 
-// Library implements mpe.Op.
+// LibraryData implements mpe.Op.
 func (o *round) LibraryData() *any { return nil }
 
 // Test implements mpe.Op.
@@ -187,7 +187,7 @@ func (o *round) recordOutcome(st *mpe.Status, err error) {
 	}
 }
 
-// finish reduces the received blocks if combine is set.
+// finish reduces the received blocks if reduceBlocks is set.
 func (o *round) finish() error {
 	if o.finished || o.err != nil {
 		return o.err

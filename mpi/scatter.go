@@ -104,7 +104,7 @@ func (x *collectiveCall) setScatter(send, recv *Buffer, root int) {
 	x.setScatterBuffers(mine, all, root*len(mine))
 }
 
-// setScatterv is distribute for blocks that may differ in length.
+// setScatterv is like setScatter, for blocks that may differ in length.
 func (x *collectiveCall) setScatterv(send *Blocks, recv *Buffer, root int) {
 	c := &x.devOp.Call
 	all, layout := x.contiguousBlocks("send", send, true, false)
@@ -127,7 +127,7 @@ func (x *collectiveCall) setScatterv(send *Blocks, recv *Buffer, root int) {
 	x.setScatterBuffers(mine, all, layout.Offsets[root])
 }
 
-// scattered sets the buffers of the root: mine is its own block, and all holds all blocks, with its own block
+// setScatterBuffers sets the buffers of the root: mine is its own block, and all holds all blocks, with its own block
 // at offset off.
 func (x *collectiveCall) setScatterBuffers(mine, all []byte, off int) {
 	x.devOp.Send, x.devOp.Recv = all, mine

@@ -21,7 +21,7 @@ func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, send
 }
 
 func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
-	if out.peer == ProcNull || out.comm == nil || out.packedBuf != nil { // a scattered message is already a copy
+	if out.peer == ProcNull || out.comm == nil || out.packedBuf != nil { // a packed message is already a copy
 		return sendrecv(ctx, out, in, to)
 	}
 	copies := &out.comm.proc.copies

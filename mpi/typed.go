@@ -84,11 +84,11 @@ func isFixed[T any]() bool {
 // A Buffer has four words, because the compiler passes at most four in registers, and each copy in memory takes
 // some nanoseconds.
 type Buffer struct {
-	// at is the address of displacement 0 of the first element.
+	// base is the address of displacement 0 of the first element.
 	base     unsafe.Pointer
 	count    int64
 	datatype *datatype.Type
-	// length is the number of bytes that begin at at, or one of the constants below.
+	// length is the number of bytes that begin at base, or one of the constants below.
 	length int64
 }
 
@@ -97,9 +97,8 @@ const (
 	inPlaceLength = -2 // of InPlace
 )
 
-// InPlace as a buffer means that the rank's contribution to a collective call is already
-// where its result goes (MPI_IN_PLACE). It replaces the send buffer of all calls except Scatter, where root
-// passes it as the receive buffer.
+// InPlace as a buffer means that the rank's contribution to a collective call is in the memory for its result
+// (MPI_IN_PLACE). It replaces the send buffer of all calls except Scatter, where root passes it as the receive buffer.
 var InPlace = Buffer{length: inPlaceLength}
 
 func (b *Buffer) inPlace() bool { return b.length == inPlaceLength }
@@ -147,8 +146,8 @@ func Elements(s Status, t *datatype.Type) int {
 	return int(n)
 }
 
-// dense is the fast path of whole. It returns nil if the buffer is empty, if the datatype has gaps, or if there
-// is any error.
+// dense is the fast path of contiguous. It returns nil if the buffer is empty, if the datatype has gaps, or if there is
+// any error.
 func (b *Buffer) dense() []byte {
 	if b.datatype == nil || !b.datatype.IsDense() || b.count <= 0 || b.base == nil {
 		return nil

@@ -26,7 +26,7 @@ func must(t *datatype.Type, err error) *datatype.Type {
 func TestTyped(t *testing.T) {
 	const lines, columns = 30, 50
 	of := mpi.TypeOf[float64]()
-	// All columns, one after another.
+	// All columns in order.
 	column := must(datatype.Resized(must(datatype.Vector(lines, 1, columns, of)), 0, 8))
 	matrix, transposed := make([]float64, lines*columns), make([]float64, lines*columns)
 	for i := range matrix {

@@ -123,7 +123,7 @@ func firstEnded(requests []Request) (index, pending int) {
 // contain a value from an earlier wait, so a goroutine checks the requests after each value.
 var wakeChans = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
-// awaitAny implements Foreign.Await.
+// awaitAny implements Foreign.AwaitAny.
 func awaitAny(ctx context.Context, requests []Request) int {
 	i, pending := firstEnded(requests)
 	if i != Undefined || pending == 0 {
@@ -170,7 +170,7 @@ func cancelAll(ctx context.Context, requests []Request) {
 	}
 }
 
-// recordOutcome records the outcome of a request, and stores its status in statuses[rankIndex] unless statuses is nil.
+// recordOutcome records the outcome of a request, and stores its status in statuses[at] unless statuses is nil.
 func (e *requestsError) recordOutcome(index int, st Status, err error, statuses []Status, at int) {
 	e.add(index, err)
 	if statuses != nil {

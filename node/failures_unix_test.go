@@ -155,7 +155,7 @@ func TestFailureOfJob(t *testing.T) {
 	}
 }
 
-// TestFailureOfCaller checks that the record exists when a receive returns because its caller's context has ended.
+// TestFailureOfCaller checks that the record exists when a receive returns because its caller's context is done.
 func TestFailureOfCaller(t *testing.T) {
 	dir := t.TempDir()
 	devices, said := jobPair(t, "cloudfpga", fmt.Sprintf("record: {spool: {directory: %q}}\n", dir))

@@ -218,7 +218,7 @@ type location struct {
 	directoryErr error
 }
 
-// localLocation returns the place of this process.
+// localLocation returns the location of this process.
 func localLocation(x Exchange, addr netip.AddrPort) location {
 	p := location{addr: addr, host: hostIdentity(), processorList: allowedProcessors(),
 		directory: jobs.InheritedDirectory(x.Name(), os.Getenv)}
@@ -247,7 +247,7 @@ type jobProcess struct {
 	ranks []int
 }
 
-// maxLocationLen is the maximum length of an encoded place: a launcher accepts values of up to 1024 bytes.
+// maxLocationLen is the maximum length of an encoded location: a launcher accepts values of up to 1024 bytes.
 const maxLocationLen = 1000
 
 // jobVersion is the version of the encoding, which the ranks of a job compare.
@@ -273,7 +273,7 @@ func parseLocation(text string) (location, error) {
 
 func locationKey(process int) string { return fmt.Sprintf("zrlmpi-place-%d", process) }
 
-// exchangeLocations waits for all processes, and returns their places in process order.
+// exchangeLocations waits for all processes, and returns their locations in process order.
 func exchangeLocations(ctx context.Context, x Exchange, own location) ([]location, error) {
 	if err := x.Put(ctx, locationKey(x.Rank()), own.String()); err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (p location) sharedProcessors(places []location) (int, error) {
 	return n, nil
 }
 
-// newJobProcess returns the process of the job at p.
+// newJobProcess describes this process, whose location is p.
 func (p location) newJobProcess(x Exchange, places []location, socket *net.UDPConn) (*jobProcess, error) {
 	processors, err := p.sharedProcessors(places)
 	if err != nil {

@@ -96,7 +96,7 @@ func rulesFor(r *config.Rank) handshake.PeerRules {
 	return handshake.SoftwarePeer()
 }
 
-// builtIn returns the link without any configuration. It does not set the values that choose sets.
+// builtIn returns the link without any configuration. It does not set the values that setHostDefaults sets.
 func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.PeerRules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
@@ -145,9 +145,8 @@ func timeScale(r *config.Rank) time.Duration {
 	return time.Duration(max(1, r.Kernel.Simulation.TimeScale))
 }
 
-// scaleTiming multiplies the timeouts towards a rank whose MPE is simulated as well and counts cycles: a
-// retransmission before a slow simulation has answered can make the role fail. stretch has multiplied ClearDeadline
-// already.
+// scaleTiming multiplies the timeouts towards a rank whose MPE is simulated as well and counts cycles: a retransmission
+// before a slow simulation has answered can make the role fail. scaleDeadlines has multiplied ClearDeadline already.
 func scaleTiming(t *handshake.Timing, scale time.Duration) {
 	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
 		b.First, b.Step, b.Interval = b.First*scale, b.Step*scale, b.Interval*scale

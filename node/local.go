@@ -13,11 +13,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxLocalRanks is the largest Local cluster: upstream's CPU library supports no more ranks.
+// maxLocalRanks is the maximum size of a cluster of StartLocal: upstream's CPU library supports no more ranks.
 const maxLocalRanks = protocol.MaxRanksCPU
 
-// maxPortAttempts is the number of attempts of Local to find free ports. In rare cases, another program binds a port
-// after it was found.
+// maxPortAttempts is the number of attempts of StartLocal to find free ports. In rare cases, another program binds a
+// port after StartLocal has found it.
 const maxPortAttempts = 10
 
 // StartLocal starts a cluster of n ranks in this process, at the addresses 127.0.0.1, 127.0.0.2 and so on, with free
@@ -41,7 +41,7 @@ func retryPortInUse(start func() ([]mpe.Device, error)) (devices []mpe.Device, e
 	return devices, err
 }
 
-// startLocal is one attempt of Local.
+// startLocal is one attempt of StartLocal.
 func startLocal(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	addrs, err := freeAddresses(n)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/recorder"
 )
 
-// BenchmarkRecorder measures the median round trip of 4 bytes over UDP, with and without a recorder of default size
-// for the packets of both ranks. The pairs run one after another: alternating pairs would wait in different ways, which
-// would cost more than the recorder.
+// BenchmarkRecorder measures the median round trip of 4 bytes over UDP, with and without a recorder of default size for
+// the packets of both ranks. The pairs run in turn: alternating pairs would wait in different ways, which would cost
+// more than the recorder.
 func BenchmarkRecorder(b *testing.B) {
 	for _, profile := range []string{"cloudfpga", "extended"} {
 		for _, recorded := range []bool{false, true} {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestProcessors checks that the processors of a host are all those that any of its ranks may use.
+// TestProcessors checks that the processors of a host are the union of the processors that its ranks may use.
 func TestProcessors(t *testing.T) {
 	for _, tt := range []struct {
 		lists []string

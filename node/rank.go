@@ -35,10 +35,10 @@ type Rank struct {
 	Attached bool
 	// Engine is nil before Start.
 	Engine *mpe.Engine
-	// PhaseRecorder is the recorder made by Record, or nil.
+	// PhaseRecorder is the recorder made by RecordPhases, or nil.
 	PhaseRecorder *phases.Recorder
 	// FlightRecorder records packets, or is nil. It must be set before Start, whose observer then is the result of
-	// Packets.Observe.
+	// FlightRecorder.Observe.
 	FlightRecorder *recorder.Rank
 
 	// Directory is the path of the directory of the rank's job, in which the ranks on this host find each other and
@@ -51,7 +51,7 @@ type Rank struct {
 
 	// engineReady is closed when Engine is set: before that, another rank may ask for a report, or an operation may fail.
 	engineReady chan struct{}
-	// failureRecorder records failures of a rank of a job, or is nil.
+	// failures records failures of a rank of a job, or is nil.
 	failures *failureRecorder
 
 	// stateFile is the file opened by KeepState, or nil. keepers holds its entries by peer.
@@ -262,7 +262,7 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 	return d, nil
 }
 
-// open implements Open. If j is not nil, the rank belongs to a job, and records the phases of its messages over
+// open implements Open. If process is not nil, the rank belongs to a job, and records the phases of its messages over
 // networks.
 func open(cfg *config.Config, rank int, observer mpe.Observer, process *jobProcess) (device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {

@@ -118,7 +118,7 @@ func (s *sockets) transport(t config.Transport) mpe.Transport {
 	return s.udp
 }
 
-// transports lists the transports.
+// transports lists the transports that links use.
 func (s *sockets) transports() []config.Transport {
 	var names []config.Transport
 	if s.udp != nil {

@@ -79,7 +79,7 @@ func (u *silenceWatcher) check() {
 	}
 }
 
-// unansweredWait reports whether a message is waiting for a peer from which nothing has ever arrived, and for how long
+// unansweredWait reports whether a message is waiting for a peer from which nothing was ever received, and for how long
 // it has waited.
 func unansweredWait(c *state.PeerCounters) (since time.Duration, silent bool) {
 	if !neverReceived(c) {
@@ -88,7 +88,7 @@ func unansweredWait(c *state.PeerCounters) (since time.Duration, silent bool) {
 	return c.OldestSend.Elapsed, c.OldestSend.Waits
 }
 
-// neverReceived reports whether nothing ever arrived from a peer, dropped packets included.
+// neverReceived reports whether nothing was ever received from a peer, dropped packets included.
 func neverReceived(c *state.PeerCounters) bool {
 	return c.Drops == (state.DropCounts{}) && c.PacketsIn == [state.NumTypes]uint64{}
 }

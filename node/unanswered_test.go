@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestSilent checks that a peer is silent if a message to it is waiting and no packet has come from it, not even a
+// TestSilent checks that a peer is silent if a message to it is waiting and no packet was received from it, not even a
 // dropped one.
 func TestSilent(t *testing.T) {
 	waits := state.OldestWait{Waits: true, Awaited: protocol.ClearToSend, Elapsed: 7 * time.Second}

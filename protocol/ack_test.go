@@ -93,7 +93,7 @@ func FuzzAck(f *testing.F) {
 			t.Fatalf("%x decodes to %v, which encodes to %x", b, &a, again)
 		}
 		if len(a.Ranges) > 0 && &a.Ranges[0] != &room[:1][0] {
-			t.Fatal("the room was not used")
+			t.Fatal("the caller's slice was not used")
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What section 14 of docs/ZRLMPI_protocol.md says about bytes is true.
+// Section 14 of docs/ZRLMPI_protocol.md describes the bytes of packets correctly.
 
 // section returns all lines of the page, with the lines outside the section replaced by empty ones. The index of a line
 // is thus its number minus 1.

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// What docs/ZRLMPI_protocol.md says about bytes is true, and its rules can be cited.
+// docs/ZRLMPI_protocol.md describes the bytes of packets correctly, and its rules can be cited.
 
 func specification(t *testing.T) []string {
 	t.Helper()
@@ -48,7 +48,7 @@ func TestDocumentHeaders(t *testing.T) {
 	seen := map[string]bool{}
 	for n, line := range specification(t) {
 		if len(codeSpans(line)) == 0 && headerExample(line) != nil {
-			t.Errorf("line %d shows a header with nothing beside it", n+1)
+			t.Errorf("line %d shows a header without a description", n+1)
 		}
 		spans := codeSpans(line)
 		for i, span := range spans {

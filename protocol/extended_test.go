@@ -215,7 +215,7 @@ func TestExtendedDefects(t *testing.T) {
 			t.Errorf("says %q, want %q", err, c.text)
 		}
 	}
-	// From the last check to the first: each fault hides those before it.
+	// From the last check to the first: each fault hides the faults before it.
 	packet := bytes.Clone(good)
 	for _, c := range []struct {
 		at   int
@@ -427,7 +427,7 @@ func FuzzExtended(f *testing.F) {
 	})
 }
 
-// FuzzExtendedHeader checks for any header that parsing returns what was put.
+// FuzzExtendedHeader checks for any header that parsing is the inverse of encoding.
 func FuzzExtendedHeader(f *testing.F) {
 	f.Add(uint32(1), uint32(0), byte(2), byte(3), byte(17), uint64(9), uint64(8), uint32(7), uint32(6), uint32(5),
 		uint32(4), uint32(3), uint32(2), uint32(1), uint32(11), []byte("payload"))

@@ -1,14 +1,14 @@
 package protocol
 
 // Shape describes how a sender fragments a DATA message into datagrams. The first datagram consists of the header and
-// the start of the payload, and the others of payload only. The zero Shape is not usable; use CPUShape or FPGAShape.
+// the start of the payload, and all further ones of payload only. The zero Shape is not usable; use CPUShape or FPGAShape.
 type Shape struct {
 	// MaxDatagram is the maximum length of a datagram in bytes, including the header.
 	MaxDatagram int
 	// PadLines is set to pad the payload with zero bytes to whole lines of 8 bytes, as the FPGA does. A message of 0
 	// words is then sent with one line of padding.
 	PadLines bool
-	// LongTail lets the last datagram exceed MaxDatagram by one line, if this avoids a further datagram of a single
+	// LongTail allows the last datagram to exceed MaxDatagram by one line, if this avoids a further datagram of a single
 	// line and the message ends in the second half of a 16-byte word. The MPE's output queue does this if the number
 	// of words modulo 708 is 347 or 348, and then sends a datagram of 1424 bytes.
 	LongTail bool
@@ -42,8 +42,8 @@ func (s Shape) PayloadBytes(words uint32) int64 {
 }
 
 // PayloadAt returns the number of payload bytes in the datagram that starts at payload offset off. total is the result
-// of PayloadBytes. Next returns 0 if off is past the last datagram, and also for the only datagram of an empty message,
-// at offset 0.
+// of PayloadBytes. PayloadAt returns 0 if off is past the last datagram, and also for the only datagram of an empty
+// message, at offset 0.
 func (s Shape) PayloadAt(off, total int64) int64 {
 	room := int64(s.MaxDatagram)
 	if off == 0 {

@@ -23,7 +23,7 @@ func (h Header) CheckStreamPayload(length int) error {
 	return nil
 }
 
-// FrameError reports an invalid header on a stream. What follows cannot be decoded: close the stream.
+// FrameError reports an invalid header on a stream. The rest of the stream cannot be decoded: close the stream.
 type FrameError struct {
 	// Offset is the position of the offending header in the stream, in bytes.
 	Offset int64

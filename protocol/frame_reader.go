@@ -18,7 +18,7 @@ type FrameReader struct {
 	offset   int64
 	profile  Profile
 	maxWords uint32
-	// current is the last header, and left the number of bytes of its payload that were not read yet.
+	// current is the last header, and remaining the number of bytes of its payload that were not read yet.
 	current   Header
 	remaining int64
 	err       error
@@ -91,7 +91,7 @@ func (f *FrameReader) readPayload() (Frame, error) {
 
 // consume consumes n bytes that Peek has returned. They remain valid until the next read.
 func (f *FrameReader) consume(n int) {
-	_, _ = f.reader.Discard(n) // the bytes are there
+	_, _ = f.reader.Discard(n) // the bytes are buffered
 	f.offset += int64(n)
 }
 

@@ -6,7 +6,7 @@ import "encoding/binary"
 const ShortHeaderLen = 24
 
 // ShortHeader replaces the header of a packet between ranks that share memory, if the packet is the first transmission
-// of a whole eager message (E52). Sessions is the SessionDigest of the packet.
+// of a whole eager message (E52). Its SessionDigest field combines the sessions of the packet.
 type ShortHeader struct {
 	SessionDigest        uint32
 	Number, Acknowledged uint32

@@ -20,17 +20,17 @@ type Conn struct {
 	localAddr netip.AddrPort
 	sock      socket
 	caps      capabilities
-	// requestedBuffer and granted are the requested and the actual size of the receive buffer, in bytes.
+	// requestedBuffer and grantedBuffer are the requested and the actual size of the receive buffer, in bytes.
 	requestedBuffer, grantedBuffer int
 	dropTotal                      dropSum
 
-	// sendMu guards out, buckets and sock.send.
+	// sendMu guards outBatch, buckets and calls of sock.send.
 	sendMu   sync.Mutex
 	outBatch []outgoing
 	buckets  []bucket // by peer
 
-	// peerMap contains the current addresses of the peers. It is Config.Map until Prepare's function changes the
-	// addresses.
+	// peerMap contains the current addresses of the peers. It is Config.Map until the function returned by Prepare
+	// changes the addresses.
 	peerMap atomic.Pointer[rankmap.Map]
 
 	inBatch []incoming
@@ -133,7 +133,7 @@ func (c *Conn) LongestDatagram(peer int) int {
 	if !c.cfg.Map.Has(peer) {
 		return 0
 	}
-	c.sendMu.Lock() // Prepare's function may change the peer's address
+	c.sendMu.Lock() // the function returned by Prepare may change the peer's address
 	defer c.sendMu.Unlock()
 	return min(c.sock.pathDatagramLen(peer), MaxDatagram)
 }

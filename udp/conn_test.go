@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// sockets are the kinds of sockets of this system.
+// sockets contains the opener of each kind of socket on this system.
 var sockets = map[string]opener{
 	"best": newSocket,
 	"no offload": func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHead is the maximum length of the head of a datagram, which is received apart from the payload.
+// maxHead is the maximum length in bytes of the head of a datagram, which is received into a separate buffer.
 const maxHead = 128
 
 // directReceive receives payload directly into the caller's memory. It can do so for a single datagram, whose head it
-// receives apart, and for datagrams without heads that the kernel has coalesced. It assembles all other datagrams from
-// their pieces.
+// receives into a separate buffer, and for datagrams without heads that the kernel has coalesced. It assembles all
+// other datagrams from their pieces.
 type directReceive struct {
 	msg     mmsghdr
 	iovs    [3]unix.Iovec
@@ -63,9 +63,9 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	return 1, nil
 }
 
-// gather assembles the pieces of a received datagram.
+// assemble joins the pieces of a received datagram in l.overflow.
 func (l *directReceive) assemble(n, head int, buf []byte) []byte {
-	// First move the bytes in over to their place, because the copies below may overwrite them.
+	// First move the bytes in overflow to their final offset, because the copies below may overwrite them.
 	if rest := n - head - len(buf); rest > 0 {
 		copy(l.overflow[head+len(buf):], l.overflow[:rest])
 	}
@@ -74,8 +74,8 @@ func (l *directReceive) assemble(n, head int, buf []byte) []byte {
 	return l.overflow[:n]
 }
 
-// recvInto receives one datagram, or several that the kernel has coalesced. It puts the first head bytes into l.head,
-// the next bytes into buf, and the rest into l.over.
+// recvInto receives one datagram, or several that the kernel has coalesced. It puts the first head bytes into
+// s.direct.head, the next bytes into buf, and the rest into overflow.
 func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	s.descriptor.recvMu.Lock()
 	defer s.descriptor.recvMu.Unlock()

@@ -81,7 +81,7 @@ func TestDirectReceive(t *testing.T) {
 			for _, room := range []int{len(all), len(all) / 2, len(all) - 1, 100} {
 				got, in := direct(t, far, 0, make([]byte, room), len(all))
 				if !bytes.Equal(got, all) {
-					t.Fatalf("%d words into %d bytes: what arrived is not what was sent", words, room)
+					t.Fatalf("%d words into %d bytes: the received message differs from the sent one", words, room)
 				}
 				if room == len(all) && in != len(all) {
 					t.Errorf("%d words: %d of %d bytes are where they belong", words, in, len(all))
@@ -95,8 +95,8 @@ func TestDirectReceive(t *testing.T) {
 	})
 }
 
-// If payload is expected from several peers, it is received in place, in whatever order it arrives. Unexpected payload
-// is not received in place.
+// TestDirectReceiveOfSeveralPeers checks that payload expected from several peers is received in place, in whatever
+// order it arrives, and that unexpected payload is not.
 func TestDirectReceiveOfSeveralPeers(t *testing.T) {
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
 		m := transporttest.Map(t, 4)

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// ListenError reports that a rank could not be bound to its address. It says which process uses the port or which
-// addresses the machine has, and what to do.
+// ListenError reports that a rank could not be bound to its address. It names the process that uses the port, or the
+// addresses of the machine, and a remedy.
 type ListenError = bindfault.ListenError
 
 // SendError reports that a packet or message was not sent, or that only its beginning was sent.
@@ -19,8 +19,8 @@ type SendError struct {
 	// not contain the peer.
 	Rank, Peer int
 	Addr       netip.AddrPort
-	// Total is the number of datagrams in the message, and Sent the number sent before the error. If Sent is neither 0 nor
-	// Of, the peer has received the beginning of a message, and an FPGA does not recover from that by itself.
+	// Total is the number of datagrams in the message, and Sent the number sent before the error. If Sent is neither 0
+	// nor Total, the peer has received the beginning of a message, and an FPGA does not recover from that by itself.
 	Sent, Total int64
 	Err         error
 }
@@ -54,8 +54,8 @@ func (e *SendError) Unwrap() error { return e.Err }
 
 // Causes of a SendError that are mistakes of the caller.
 var (
-	// ErrNoPeer reports that the rank map does not contain the peer.
+	// ErrNoPeer means that the rank map does not contain the peer.
 	ErrNoPeer = errors.New("the rank map does not have that rank")
-	// ErrBadPacket reports that the header, the payload or the shape is invalid.
+	// ErrBadPacket means that the header, the payload or the shape is invalid.
 	ErrBadPacket = errors.New("not a packet")
 )

@@ -13,13 +13,13 @@ import (
 type descriptor struct {
 	fd     int
 	closed atomic.Bool
-	// sendMu is held while the descriptor is used to send, and in while it is used to receive. close waits for both, so
-	// that fd is not reused meanwhile.
+	// sendMu is held while the descriptor is used to send, and recvMu while it is used to receive. close acquires both,
+	// so that fd is not reused while in use.
 	sendMu, recvMu sync.Mutex
 }
 
 // wait waits until the socket is ready for the given events or is closed, or limit has passed. A negative limit means
-// forever. The caller holds out or in.
+// forever. The caller holds sendMu or recvMu.
 func (d *descriptor) wait(events int16, limit time.Duration) error {
 	ms := -1
 	if limit >= 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// maxReady is the maximum number of datagrams waiting for recv. No more are read from the system meanwhile.
+// maxReady is the maximum number of datagrams waiting for recv. While it is reached, none are read from the system.
 const maxReady = 1024
 
 // impairedSocket is a plain socket that injects faults into its datagrams, in both directions, as an impair.Impairer
@@ -70,7 +70,7 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return len(out), nil
 }
 
-// deliver copies a datagram, alters the copy and delivers it, as d says: at once or later. The caller holds mu.
+// deliver delivers a copy of a datagram, altered and delayed as d specifies. The caller holds mu.
 func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, datagram delayedDatagram, mayWait bool) error {
 	datagram.bytes = bytes.Clone(datagram.bytes)
 	d.Apply(datagram.bytes)
@@ -82,7 +82,7 @@ func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, datagram dela
 	return s.deliverNow(datagram, mayWait)
 }
 
-// deliverLate delivers all late datagrams that are due.
+// deliverLate delivers all delayed datagrams that are due.
 func (s *impairedSocket) deliverLate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *impairedSocket) handleRead(in incoming, err error) (more bool) {
 	return s.err == nil
 }
 
-// peerAt returns the peer with the given address. If there is none, it returns a peer with the same IP address and
-// another port, or -1.
+// peerAt returns the peer with the given address. If no peer has that address, it returns a peer with the same IP
+// address and another port, or -1.
 func (s *impairedSocket) peerAt(from netip.AddrPort) int {
 	found := -1
 	for rank, addr := range s.peers {

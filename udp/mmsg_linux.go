@@ -28,8 +28,8 @@ type mmsgSocket struct {
 	// segmentErrnos contains for each peer the error number with which the kernel refused to segment pieces, or 0.
 	segmentErrnos []atomic.Uint32
 	caps          capabilities
-	// local is the socket's own address. mode is the current sendMode, which options sets. defaultMode is the initial
-	// value of the socket option.
+	// local is the socket's own address. mode is the current sendMode, and options are the socket options that set it.
+	// defaultMode is the initial value of the socket option.
 	local       sockaddr
 	mode        sendMode
 	options     modeOptions
@@ -50,7 +50,7 @@ type mmsgSend struct {
 	// size.
 	counts   [sendBatch]int
 	controls [sendBatch]segmentControl
-	msgCount int // messages
+	msgCount int
 }
 
 // newSocket returns an mmsgSocket, or a plain socket if the kernel or a sandbox does not support sendmmsg and recvmmsg.
@@ -102,8 +102,8 @@ func hasMmsg(raw syscall.RawConn) bool {
 
 func (s *mmsgSocket) capabilities() capabilities { return s.caps }
 
-// The move function of resolve also clears the refusals of peers whose address changes, so that the kernel is asked
-// again.
+// resolve implements socket. The function that it returns also clears the segmentation errors of peers whose address
+// changes, so that the kernel is asked again.
 func (s *mmsgSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	addrs, err := newSockaddrs(peers)
 	if err != nil {

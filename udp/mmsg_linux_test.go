@@ -26,7 +26,7 @@ func TestSockaddr(t *testing.T) {
 		}
 	}
 	if _, err := newSockaddr(netip.MustParseAddrPort("[fe80::1%nosuch0]:1")); err == nil {
-		t.Error("a zone that is no interface is taken")
+		t.Error("a zone that is not an interface is accepted")
 	}
 	s, _ := newSockaddr(netip.MustParseAddrPort("[fe80::1%lo]:1"))
 	if [4]byte(s.raw[24:]) == [4]byte{} {

@@ -21,13 +21,13 @@ type mmsgRecv struct {
 	names    []sockaddr
 	controls []segmentControl
 	slots    [][]byte
-	// msgs[next:have] are received messages that were not returned completely; off is the position in the first of
-	// them.
+	// msgs[next:received] are messages that were not returned completely; off is the position in the first of them.
 	next, off, received int
 	// pollHits is the number of consecutive polls that found a datagram.
 	pollHits int
-	// groEnabled is set while the kernel coalesces datagrams. While it is set, single is the number of consecutive
-	// datagrams that were not coalesced; while it is not, long is the number of long datagrams received close together.
+	// groEnabled is set while the kernel coalesces datagrams. uncoalesced is the number of consecutive datagrams that
+	// were not coalesced while it was set; longDatagrams is the number of long datagrams received close together while
+	// it was not.
 	groEnabled                 bool
 	uncoalesced, longDatagrams int
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // A socket option determines how the kernel treats datagrams that are too long. The rank's only socket carries packets
-// of all profiles, so the option is set whenever the mode changes from one datagram to the next. If all peers of a rank
+// of all profiles, so the option is set whenever two consecutive datagrams have different modes. If all peers of a rank
 // have the same profile, it is set only once.
 
 // Lengths of the headers before the payload of a datagram, in bytes.
@@ -38,8 +38,9 @@ func (s *sockaddr) modeOptions() modeOptions {
 	return modeOptions{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_MTU, false, headersIPv4}
 }
 
-// discoverValues is the value of the socket option for each mode. With PROBE, the kernel forbids routers to fragment,
-// rejects datagrams that are too long for the interface, and ignores reports about the MTU of the rest of the path.
+// discoverValues contains the value of the socket option for each mode. With PROBE, the kernel forbids routers to
+// fragment, rejects datagrams that are too long for the interface, and ignores reports about the MTU of the rest of the
+// path.
 var discoverValues = [...]int{sendWhole: unix.IP_PMTUDISC_PROBE, sendFragments: unix.IP_PMTUDISC_DONT}
 
 func (o *modeOptions) set(fd int, mode sendMode, byDefault int) (err error) {

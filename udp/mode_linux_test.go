@@ -36,8 +36,8 @@ func modePair(t *testing.T, ip string) (near, far *Conn) {
 	return near, far
 }
 
-// Packets of the extended profile are fragmented only if Packet.Fragment allows it; packets of the other profiles are
-// sent in the system's default mode.
+// TestModes checks that packets of the extended profile are fragmented only if Packet.Fragment allows it, and that
+// packets of the other profiles are sent in the system's default mode.
 func TestModes(t *testing.T) {
 	for _, tt := range []struct {
 		ip                      string
@@ -93,7 +93,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// The MTU of the loopback interface is 65536.
+// TestLongestDatagram uses the loopback interface, whose MTU is 65536.
 func TestLongestDatagram(t *testing.T) {
 	for ip, want := range map[string]int{"127.0.0.87": MaxDatagram, "::1": 65536 - 48} {
 		near, _ := modePair(t, ip)
@@ -104,7 +104,7 @@ func TestLongestDatagram(t *testing.T) {
 				t.Errorf("%s: %d, %v", ip, n, sock.refusals())
 			}
 		}
-		sock.segmentErrnos[1].Store(uint32(unix.EIO)) // is not about lengths
+		sock.segmentErrnos[1].Store(uint32(unix.EIO)) // not an error about lengths
 		if near.LongestDatagram(1); len(sock.refusals()) != 1 {
 			t.Errorf("%s: %v", ip, sock.refusals())
 		}

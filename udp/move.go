@@ -8,8 +8,8 @@ import (
 )
 
 // Prepare resolves the addresses of the peers in m. It returns a function that makes the Conn send to these addresses,
-// and accept packets from no other ones. m must have as many ranks as Config.Map, and the same address for this rank.
-// On error, nothing changes.
+// and accept packets only from them. m must have as many ranks as Config.Map, and the same address for this rank. On
+// error, nothing changes.
 func (c *Conn) Prepare(m *rankmap.Map) (move func(), err error) {
 	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.localAddr {
 		return nil, fmt.Errorf("udp: rank %d at %v: the address and the number of ranks (%d) cannot change",

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// After a peer has moved, packets to it are sent to the new address. Packets from the old address count as packets from
-// an unknown peer, even if the last packet came from there.
+// TestMove checks that packets to a peer that has moved are sent to its new address. Packets from the old address count
+// as packets from an unknown peer, even if the last packet came from there.
 func TestMove(t *testing.T) {
 	eachSocket(t, func(t *testing.T, open func(Config) (*Conn, error)) {
 		m := transporttest.Map(t, 3)

@@ -39,7 +39,7 @@ func (c *Conn) Offload() Offload {
 	}
 }
 
-// applyEnv sets NoOffload as EnvOffload says.
+// applyEnv sets NoOffload if EnvOffload is "off". It returns an error if the value is invalid.
 func (c *Config) applyEnv() error {
 	switch v := os.Getenv(EnvOffload); v {
 	case "", "auto":

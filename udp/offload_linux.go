@@ -39,7 +39,7 @@ func segmentSize(control []byte) int {
 	return int(int32(binary.NativeEndian.Uint32(control[unix.SizeofCmsghdr:])))
 }
 
-// canSegment reports whether the kernel segments pieces for a peer.
+// segments reports whether the kernel segments pieces for a peer.
 func (s *mmsgSocket) segments(peer int) bool {
 	return s.caps.canSegment && s.segmentErrnos[peer].Load() == 0
 }

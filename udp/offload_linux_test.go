@@ -55,7 +55,7 @@ func exchangeData(t *testing.T, near, far *Conn, words int) (got []byte, most in
 		}
 	}
 	if !bytes.Equal(got, append(bytes.Clone(header), payload...)) {
-		t.Fatal("what arrived is not what was sent")
+		t.Fatal("the received message differs from the sent one")
 	}
 	return got, most
 }
@@ -73,8 +73,8 @@ func TestOffload(t *testing.T) {
 	}
 }
 
-// If the kernel refuses to segment for a path, the Conn notices it and sends the message without segmentation. Here the
-// kernel refuses because checksums are disabled. Offload may be called meanwhile.
+// TestOffloadIsGivenUpPerPeer checks that a message is sent without segmentation if the kernel refuses to segment for
+// its path, here because checksums are disabled. Offload is called concurrently.
 func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	near, far, sock := offloadPair(t, Config{})
 	if err := unix.SetsockoptInt(sock.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
@@ -108,7 +108,8 @@ func TestOffloadIsGivenUpPerPeer(t *testing.T) {
 	}
 }
 
-// A paced peer gets single datagrams, even in messages too short to be paced.
+// TestPacedPeersGetSingleDatagrams checks that messages to a paced peer are never segmented by the kernel, even if they
+// are too short to be paced.
 func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 	near, far, sock := offloadPair(t,
 		Config{Pace: func(int) Pacing { return Pacing{PerDatagram: 1, OverWords: 1 << 20} }})
@@ -120,8 +121,8 @@ func TestPacedPeersGetSingleDatagrams(t *testing.T) {
 	}
 }
 
-// The kernel coalesces datagrams only while many arrive close together, because attempts to coalesce would slow down
-// short messages.
+// TestJoiningFollowsTheTraffic checks that coalescing is enabled only while many datagrams arrive close together,
+// because it would slow down short messages.
 func TestJoiningFollowsTheTraffic(t *testing.T) {
 	near, far, _ := offloadPair(t, Config{})
 	gro := func() bool { return far.sock.(*mmsgSocket).in.groEnabled }

@@ -38,7 +38,7 @@ func TestOffloadIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// A socket that makes one system call per datagram reports that it does not use offload.
+// TestOffloadOfAPlainSocket checks that a socket that makes one system call per datagram reports no offload.
 func TestOffloadOfAPlainSocket(t *testing.T) {
 	c, err := listen(Config{Map: transporttest.Map(t, 1)}, sockets["plain"])
 	if err != nil {

@@ -13,8 +13,9 @@ type bucket struct {
 	fullAt time.Time
 }
 
-// take takes want tokens, at most bucketDepth, from the bucket and returns 0, or takes none and returns how long to
-// wait for them. A sender takes the tokens for a whole batch at once, so that it does not sleep before every datagram.
+// takeTokens takes want tokens, at most bucketDepth, from the bucket and returns 0. If the bucket has fewer, it takes
+// none and returns how long to wait for them. A sender takes the tokens for a whole batch at once, so that it does not
+// sleep before every datagram.
 func (b *bucket) takeTokens(now time.Time, every time.Duration, want int) (wait time.Duration) {
 	missing := max(b.fullAt.Sub(now), 0)
 	if wait := missing - time.Duration(bucketDepth-want)*every; wait > 0 {

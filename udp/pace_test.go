@@ -23,7 +23,7 @@ func TestBucket(t *testing.T) {
 		{10 * us, 1, 0},              //
 		{650*us - 1, 64, 1},          //
 		{650 * us, 64, 0},            //
-		{650*us + 100*every, 100, 0}, // it has continued to fill
+		{650*us + 100*every, 100, 0}, // it kept filling
 		{time.Hour, 128, 0},          // but not beyond its depth
 		{time.Hour, 64, 64 * every},  //
 	} {
@@ -33,7 +33,8 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// Over a long time, as many tokens are taken from the bucket as it gains, however long the actual waits are.
+// TestBucketKeepsTheRate checks that, over a long time, as many tokens are taken from the bucket as it gains, however
+// long the actual waits are.
 func TestBucketKeepsTheRate(t *testing.T) {
 	const every, batch = 1100 * time.Nanosecond, 64
 	for _, late := range []time.Duration{0, time.Microsecond, 60 * time.Microsecond} {

@@ -55,7 +55,7 @@ func TestSendPackets(t *testing.T) {
 	}{
 		{"all at once", nil, 10, nil},
 		{"one by one", slices.Repeat([]step{{1, nil}}, 10), 10, nil},
-		{"short of room for a moment", []step{{1, syscall.ENOBUFS}, {0, syscall.EAGAIN}, {1, nil}, {0, syscall.ENOMEM}},
+		{"buffers full for a moment", []step{{1, syscall.ENOBUFS}, {0, syscall.EAGAIN}, {1, nil}, {0, syscall.ENOMEM}},
 			10, nil},
 		{"errors of earlier", []step{{0, syscall.ECONNREFUSED}, {0, syscall.EINTR}}, 10, nil},
 		{"full", full(syscall.ENOBUFS), 0, nil},

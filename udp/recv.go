@@ -35,8 +35,8 @@ func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 // CanPoll reports whether Poll, Wakeup and Sleep may be called.
 func (c *Conn) CanPoll() bool { return c.caps.canPoll }
 
-// Poll is like Recv, but returns 0 if nothing has arrived. If payload is expected from several peers, it peeks at the
-// next datagram to find out from which peer it comes.
+// Poll is like Recv, but returns 0 if no datagram is available. If payload is expected from several peers, it peeks at
+// the next datagram to find out from which peer it comes.
 func (c *Conn) Poll(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
 	in := c.inBatch[:min(len(batch), len(c.inBatch))]
 	if all == nil {
@@ -103,7 +103,7 @@ func (c *Conn) newRxPacket(in *incoming) mpe.RxPacket {
 
 // peerAt returns the rank at an address, or mpe.UnknownPeer.
 func (c *Conn) peerAt(from netip.AddrPort) int {
-	// Most datagrams come from the same source as the one before.
+	// Most datagrams come from the same source as the previous one.
 	if where := c.peerMap.Load(); from != c.lastFrom || where != c.lastMap {
 		c.lastFrom, c.lastMap = from, where
 		// An unknown address resolves to rankmap.NoRank, which is mpe.UnknownPeer.
@@ -112,7 +112,7 @@ func (c *Conn) peerAt(from netip.AddrPort) int {
 	return c.lastPeer
 }
 
-// longest returns the maximum length of a datagram that a peer may send, in bytes.
+// maxRxLen returns the maximum length of a datagram that a peer may send, in bytes.
 func (c *Conn) maxRxLen(peer int) int {
 	if c.cfg.acceptsLarge(peer) {
 		return MaxDatagram

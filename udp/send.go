@@ -56,7 +56,7 @@ func (c *Conn) sendOne(peer int, datagram []byte) error {
 }
 
 // SendData sends one DATA message. shape determines how the message is fragmented and padded, and Config.Pace how its
-// datagrams are spaced. The error is a *SendError, which says how many datagrams were sent.
+// datagrams are spaced. The error is a *SendError, which contains the number of datagrams sent.
 func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	if err := c.check(peer, header); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (c *Conn) pacing(peer int) Pacing {
 	return c.cfg.Pace(peer)
 }
 
-// over reports whether messages of the given number of words are paced.
+// appliesTo reports whether messages of the given number of words are paced.
 func (p Pacing) appliesTo(words uint32) bool { return p.PerDatagram > 0 && words > p.OverWords }
 
 // sendFragments sends the datagrams of a message in batches, at the given average interval. Other messages may be sent
@@ -137,7 +137,7 @@ type fragmenter struct {
 	peer            int
 	header, payload []byte
 	shape           protocol.Shape
-	// total is the number of bytes of payload and padding, and off the number of bytes in the datagrams so far.
+	// total is the number of bytes of payload and padding, and offset the number of bytes in the datagrams so far.
 	offset, total int64
 	headerSent    bool
 	// unsegmented is set if the peer is paced. The kernel then must not segment its datagrams from one piece, because it

@@ -10,8 +10,8 @@ type socket interface {
 	capabilities() capabilities
 	// refusals returns the peers for which the system has refused to segment. It may be called at any time.
 	refusals() []Refusal
-	// pathDatagramLen returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the path,
-	// or 0 if unknown. It is meant for sockets with capabilities.modes.
+	// pathDatagramLen returns the maximum length of a datagram to a peer, in bytes, as far as the system knows the
+	// path, or 0 if unknown. Only sockets with capabilities.supportsModes implement it.
 	pathDatagramLen(peer int) int
 	// drops returns the number of datagrams that the system has dropped because the receive buffer was full, or an
 	// error if the system does not report it. It may be called at any time. The number wraps around.
@@ -27,15 +27,15 @@ type socket interface {
 	// recv waits for datagrams and returns the number of entries of in that it has set. Unless there is an error, that
 	// is at least one. The bytes are valid until the next call.
 	recv(in []incoming) (int, error)
-	// poll is like recv, but returns 0 if nothing has arrived. poll, pollInto, peek, idle and wakeup are meant for
-	// sockets with capabilities.canPoll.
+	// poll is like recv, but returns 0 if no datagram is available. poll, pollInto, peek, isDrained and pollFD are
+	// called only if capabilities.canPoll is set.
 	poll(in []incoming) (int, error)
 	// pollInto is like poll, but if possible it puts the bytes of a datagram that follow the first head bytes into buf,
-	// and the bytes of coalesced datagrams one after the other.
+	// and the bytes of coalesced datagrams in order.
 	pollInto(in []incoming, head int, buf []byte) (int, error)
 	// peek copies the beginning of the next datagram to head without receiving the datagram. It returns the number of
-	// bytes copied, which is 0 if nothing has arrived, and the source of the datagram. It may be called only while the
-	// socket is idle.
+	// bytes copied, which is 0 if no datagram is available, and the source of the datagram. It may be called only while
+	// isDrained is true.
 	peek(head []byte) (int, netip.AddrPort, error)
 	// isDrained reports whether all datagrams that earlier calls received from the system were returned.
 	isDrained() bool
@@ -51,10 +51,10 @@ type capabilities struct {
 	sendBatch, recvBatch int
 	// canPoll is set if the socket can be polled.
 	canPoll bool
-	// supportsModes is set if the socket implements all sendModes.
+	// supportsModes is set if the socket implements every sendMode.
 	supportsModes bool
-	// canSegment is set if the system can segment long pieces into datagrams, and coalesces if it can coalesce received
-	// datagrams.
+	// canSegment is set if the system can segment long pieces into datagrams, and canCoalesce if it can coalesce
+	// received datagrams.
 	canSegment, canCoalesce bool
 }
 
@@ -87,8 +87,8 @@ func (o *outgoing) len() int { return len(o.parts[0]) + len(o.parts[1]) + len(o.
 // incoming is a received datagram.
 type incoming struct {
 	bytes []byte
-	// rest is the part of the datagram that follows bytes, if the datagram is not contiguous in memory. If each is not
-	// 0, bytes consists of several datagrams of that length, of which the last may be shorter.
+	// rest is the part of the datagram that follows bytes, if the datagram is not contiguous in memory. If segmentLen
+	// is not 0, bytes consists of several datagrams of that length, of which the last may be shorter.
 	rest       []byte
 	segmentLen int
 	from       netip.AddrPort

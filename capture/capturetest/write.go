@@ -125,7 +125,7 @@ func (i Interface) ticks(t time.Time) uint64 {
 func Gzip(file []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	z.Write(file) //nolint:errcheck // a buffer takes everything
+	z.Write(file) //nolint:errcheck // a buffer accepts everything
 	z.Close()
 	return b.Bytes()
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// indexOrAppend returns the index of text in the list. If text is not in the list, place appends it. If limit is not 0
-// and the list has reached it, place returns the last index instead.
+// indexOrAppend returns the index of text in the list. If text is not in the list, indexOrAppend appends it. If limit
+// is not 0 and the list has reached it, indexOrAppend returns the last index instead.
 func indexOrAppend(list *[]string, text string, limit int) int {
 	if i := slices.Index(*list, text); i >= 0 {
 		return i

@@ -46,7 +46,7 @@ func newHead(report *capture.Report) head {
 	}
 	if summary.Truncated != "" {
 		h.Notices = append(h.Notices, "Only the beginning of the recording could be read: "+
-			strings.ToValidUTF8(summary.Truncated, "\ufffd")+". What follows is about that.")
+			strings.ToValidUTF8(summary.Truncated, "\ufffd")+". This report covers that part.")
 	}
 	if report.Joined != nil {
 		for _, line := range report.Joined.Lines() {
@@ -78,7 +78,7 @@ func overallVerdict(report *capture.Report) (text, state string) {
 	case n > 0:
 		return plural(n, "finding"), "found"
 	case report.Summary.Truncated != "":
-		return "no findings in what could be read of the recording", "cut"
+		return "no findings in the readable part of the recording", "cut"
 	case report.Summary.All.Messages == 0 && len(report.Summary.Extended) == 0:
 		return "no messages in this recording", "cut"
 	}

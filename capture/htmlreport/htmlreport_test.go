@@ -116,7 +116,7 @@ func TestHeadCanBeReadWithoutScript(t *testing.T) {
 		want   []string
 	}{
 		{"clean", clean, []string{`<p class="verdict clean" id="verdict">clean</p>`, "synthetic-20.pcap"}},
-		{"cut", cut, []string{"no findings in what could be read of the recording", "packet 71 ends after 12 bytes"}},
+		{"cut", cut, []string{"no findings in the readable part of the recording", "packet 71 ends after 12 bytes"}},
 		{"one", one, []string{">1 finding<"}},
 		{"more", more, []string{"19 findings", "1\u202f234\u202f567 of ", "5 findings more"}},
 		{"empty", &capture.Report{}, []string{"no messages in this recording", "standard input"}},
@@ -190,7 +190,7 @@ func TestErrors(t *testing.T) {
 	for _, room := range []int{0, 1000, 100000} {
 		err := htmlreport.Write(&failing{room}, reporttest.TroubledReport())
 		if !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "trouble in rank 2.pcap") {
-			t.Errorf("with room for %d bytes: %v", room, err)
+			t.Errorf("with space for %d bytes: %v", room, err)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (g *ngReader) readComments(end int, total uint32) (list []string) {
 	return list
 }
 
-// statistics reads the end time, the number of lost packets and notes from an interface statistics block.
+// readStatistics reads the end time, the number of lost packets and notes from an interface statistics block.
 func (g *ngReader) readStatistics(total uint32) error {
 	const fixed = 20
 	if total < fixed+4 || total > fixed+4+maxBlockOptions {

@@ -35,7 +35,7 @@ func (c *ngClock) setResolution(v byte) bool {
 	return true
 }
 
-// time converts ticks to a time, rounded down to the nanosecond.
+// toTime converts ticks to a time, rounded down to the nanosecond.
 func (c *ngClock) toTime(ticks uint64) time.Time {
 	hi, lo := bits.Mul64(ticks%c.ticksPerSecond, 1e9)
 	ns, _ := bits.Div64(hi, lo, c.ticksPerSecond)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RankNote is a note about a rank: *Depths or *Call. It is stored as a comment in an interface statistics block.
+// RankNote is a note about a rank: *QueueDepths or *Call. It is stored as a comment in an interface statistics block.
 type RankNote interface {
 	// RankAndTime returns the rank and the time of the note.
 	RankAndTime() (rank int, at time.Time)

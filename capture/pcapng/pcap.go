@@ -52,7 +52,7 @@ func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	case magicNG:
 		return &ngReader{w: w, order: binary.LittleEndian, onNote: onNote}, nil
 	}
-	w.peek(16) //nolint:errcheck // as many as there are will do for the message
+	w.peek(16) //nolint:errcheck // the message shows at most the available bytes
 	return nil, &Error{Reason: explainForeign(w.buf[:min(w.hi, 16)])}
 }
 
@@ -134,7 +134,8 @@ var foreignFormats = []struct{ start, is string }{
 	{"PK\x03\x04", "a zip archive"},
 }
 
-// explainForeign explains that a file is not a recording and, if known, what it is. start is the beginning of the file.
+// explainForeign explains that a file is not a recording and, if known, names its format. start is the beginning of the
+// file.
 func explainForeign(start []byte) string {
 	const not = "not a pcap or pcapng file: "
 	if len(start) == 0 {

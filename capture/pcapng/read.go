@@ -38,8 +38,8 @@ type ngReader struct {
 	ifaces []ngInterface
 	// begin is the offset of the last block in the file.
 	begin int64
-	// total is the length of the last block returned. left is the number of bytes of the block not yet read, without
-	// its trailing length.
+	// blockLen is the length of the last block returned. blockLeft is the number of bytes of the block not yet read,
+	// without its trailing length.
 	blockLeft int64
 	blockLen  uint32
 	blockOpen bool
@@ -212,7 +212,7 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 	return nil
 }
 
-// packet reads one of the three kinds of packet blocks.
+// readPacket reads one of the three kinds of packet blocks.
 func (g *ngReader) readPacket(rec *Record, kind, total uint32) error {
 	fixed := 28
 	if kind == blockSimplePacket {

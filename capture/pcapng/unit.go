@@ -21,8 +21,8 @@ type Unit struct {
 	// Truncated is the number of payload bytes that were on the wire but are not in the file, because of a short
 	// snapshot length.
 	Truncated int
-	// Fragments is the number of IP fragments of the unit, or 0. Fragment is the length of the longest one in bytes,
-	// without the IP header.
+	// Fragments is the number of IP fragments of the unit, or 0. LongestFragment is the length of the longest one in
+	// bytes, without the IP header.
 	Fragments, LongestFragment int
 	// Gap is the number of bytes of a TCP stream missing before Data.
 	Gap int
@@ -61,12 +61,12 @@ type Fate uint8
 const (
 	// FateUnknown: the packet passes only one vantage point, or another one may not have recorded it.
 	FateUnknown Fate = iota
-	// Delivered: it was seen at all vantage points of its path.
+	// FateDelivered: it was seen at all vantage points of its path.
 	FateDelivered
-	// Lost: it was seen at one vantage point but not at the next one, although that one recorded packets before and
+	// FateLost: it was seen at one vantage point but not at the next one, although that one recorded packets before and
 	// after.
 	FateLost
-	// Copied: it was seen at one vantage point but not at the previous one, which had seen the original earlier.
+	// FateCopied: it was seen at one vantage point but not at the previous one, which had seen the original earlier.
 	FateCopied
 )
 

@@ -26,7 +26,7 @@ func newWindow(r io.Reader) *window {
 	return &window{r: r, buf: make([]byte, windowSize)}
 }
 
-// peek returns the next n bytes without consuming them. They are valid until the next call of need or skip. n is at
+// peek returns the next n bytes without consuming them. They are valid until the next call of peek or skip. n is at
 // most windowSize. If fewer bytes are left in the stream, the error is io.EOF if none are left, and io.ErrUnexpectedEOF
 // otherwise.
 func (w *window) peek(n int) ([]byte, error) {
@@ -68,7 +68,7 @@ func (w *window) endError(left int) error {
 	return w.err
 }
 
-// advance consumes n bytes returned by need.
+// advance consumes n bytes returned by peek.
 func (w *window) advance(n int) {
 	w.lo += n
 	w.offset += int64(n)

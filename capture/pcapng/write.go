@@ -28,18 +28,19 @@ type WriterOptions struct {
 type EndRecord struct {
 	// Time is the end of the recording, which may be long after the last packet.
 	Time time.Time
-	// Lost counts packets missing from the recording.
+	// LostPackets counts packets missing from the recording.
 	LostPackets uint64
 	// Comments are about the recording as a whole.
 	Comments []string
 }
 
-// NewWriter begins a file. Errors from w are returned by Unit and Flush.
+// NewWriter begins a file. Errors from w are returned by WriteUnit and Flush.
 func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	return &Writer{ng: newNgWriter(w, o), seq: map[[2]netip.AddrPort]uint32{}}
 }
 
-// WriteUnit adds a unit as one packet. If a piece of a stream is too long for one packet, Unit splits it into several.
+// WriteUnit adds a unit as one packet. If a piece of a stream is too long for one packet, WriteUnit splits it into
+// several.
 func (w *Writer) WriteUnit(unit *Unit) error {
 	h := headers{proto: udpNumber, src: unit.Src, dst: unit.Dst}
 	if unit.Proto == TCP {

@@ -82,7 +82,7 @@ func (g *ngWriter) writeStatistics(record *EndRecord) {
 
 func (g *ngWriter) beginBlock(kind uint32) {
 	g.block = binary.LittleEndian.AppendUint32(g.block[:0], kind)
-	g.appendUint32(0) // the length, set by end
+	g.appendUint32(0) // the length, set by endBlock
 }
 
 func (g *ngWriter) appendUint32(v uint32) { g.block = binary.LittleEndian.AppendUint32(g.block, v) }

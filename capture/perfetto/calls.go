@@ -31,7 +31,7 @@ type tracedCall struct {
 // postTime returns the time at which the call was posted.
 func (c *tracedCall) postTime() time.Time { return c.Time.Add(-c.Duration) }
 
-// addCall records the state of a call. If the call ended, add returns it and true.
+// addCall records the state of a call. If the call ended, addCall returns it and true.
 func (o openCalls) addCall(call *pcapng.Call) (tracedCall, bool) {
 	key := callKey{call.Rank, call.ID}
 	if call.State != pcapng.CallPosted {

@@ -28,9 +28,9 @@ type Live struct {
 // an error.
 const maxTracks = 1 << 20
 
-var errTracks = fmt.Errorf("the trace has %d tracks, and has ended: trace fewer ranks", maxTracks)
+var errTracks = fmt.Errorf("the trace ends because it has %d tracks: trace fewer ranks", maxTracks)
 
-// NewLive begins a trace. profile is the dialect of packets other than those of the extended profile.
+// NewLive begins a trace. profile is the dialect of packets that do not use the extended profile.
 func NewLive(to io.Writer, profile protocol.Profile) *Live {
 	l := &Live{out: bufio.NewWriter(to)}
 	l.trace = newTrace(l.out)

@@ -131,7 +131,7 @@ func (w *watched) Next(u *pcapng.Unit) error {
 	return w.Source.Next(u)
 }
 
-// TestLiveWriteError: if the trace cannot be written, Follow returns even if the recording continues.
+// TestLiveWriteError: if the trace cannot be written, ProcessAll returns even if the recording continues.
 func TestLiveWriteError(t *testing.T) {
 	live := NewLive(broken{}, protocol.CloudFPGA)
 	src, err := capture.Options{OnNote: live.AddNote}.NewReader(bytes.NewReader(recorded(t)), "")

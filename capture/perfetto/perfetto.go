@@ -130,7 +130,7 @@ func (t *trace) getRank(number int) *rank {
 	if r == nil {
 		r = &rank{track: t.newTrack()}
 		t.ranks[number] = r
-		t.w.writeProcess(r.track, number+1, fmt.Sprintf("rank %d", number)) // writeProcess 0 is the system's idle process
+		t.w.writeProcess(r.track, number+1, fmt.Sprintf("rank %d", number)) // process 0 is the system's idle process
 	}
 	return r
 }
@@ -160,7 +160,7 @@ func (t *trace) freeLane(s side, from, to int64) uint64 {
 	return l.track
 }
 
-// passage is a message from one rank to another.
+// tracedMessage is a message from one rank to another.
 type tracedMessage struct {
 	span
 	src, dst int
@@ -168,13 +168,13 @@ type tracedMessage struct {
 	// id is the number of the message's arrow.
 	id    uint64
 	notes []annotation
-	// phases lists the phases whose times are known. begun is the beginning of the message on the receiver's side.
+	// phases lists the phases whose times are known. recvBegin is the beginning of the message on the receiver's side.
 	phases    []span
 	recvBegin int64
 }
 
-// traceHandshake returns the passage of a message in a profile with handshake. The recording lasts from start to end,
-// and times are relative to since. A message without an ACK lasts until its pair continues with another message.
+// traceHandshake returns the trace of a message in a profile with handshake. The recording lasts from start to end, and
+// times are relative to since. A message without an ACK lasts until its pair continues with another message.
 func traceHandshake(message *capture.Message, since time.Time, start, end int64) tracedMessage {
 	msg := tracedMessage{
 		src: message.Src, dst: message.Dst, words: int64(message.Words), id: uint64(message.ID),
@@ -223,7 +223,7 @@ const (
 // extendedArrows is the number of the first arrow for messages of the extended profile.
 const extendedArrows = 1 << 62
 
-// traceExtended returns the passage of a message of the extended profile. Times are relative to since.
+// traceExtended returns the trace of a message of the extended profile. Times are relative to since.
 func traceExtended(message *capture.ExtendedMessage, number int64, since time.Time) tracedMessage {
 	msg := tracedMessage{
 		src: message.Src, dst: message.Dst, words: (message.Bytes + protocol.WordLen - 1) / protocol.WordLen,
@@ -298,8 +298,8 @@ func (t *trace) addCounters() {
 	for _, number := range slices.Sorted(maps.Keys(t.ranks)) {
 		r := t.ranks[number]
 		messages, words := t.newTrack(), t.newTrack()
-		t.w.writeCounter(messages, r.track, "messages under way")
-		t.w.writeCounter(words, r.track, "words under way")
+		t.w.writeCounter(messages, r.track, "messages in flight")
+		t.w.writeCounter(words, r.track, "words in flight")
 		slices.SortStableFunc(r.changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 		var n, w int64
 		for i, c := range r.changes {

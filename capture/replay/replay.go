@@ -21,7 +21,7 @@ import (
 // Config configures a replay.
 type Config struct {
 	// PlayedRank is the rank whose packets are sent. Peer is the rank of the live peer, or -1 for the first rank in the
-	// recording that exchanges packets with As.
+	// recording that exchanges packets with PlayedRank.
 	PlayedRank, Peer int
 	// PeerAddr is the live peer's address.
 	PeerAddr netip.AddrPort
@@ -29,7 +29,7 @@ type Config struct {
 	LocalAddr netip.AddrPort
 	// FullSpeed makes the replay send as fast as possible, without the recorded pauses.
 	FullSpeed bool
-	// Timeout is how long to wait for a packet from the peer, in addition to the recorded delay.
+	// Timeout is the time to wait for a packet from the peer, in addition to the recorded delay.
 	Timeout time.Duration
 	// Linger is the time to wait at the end for packets that are not in the recording.
 	Linger time.Duration
@@ -91,8 +91,8 @@ type recordedDatagram struct {
 	isOurs     bool
 	data       []byte
 	unrecorded int // bytes that were not recorded
-	// hasPadding is true if the datagram has padding. tail is true if it has longTail bytes and may be the last datagram
-	// of a message from an MPE.
+	// hasPadding is true if the datagram has padding. mayBeTail is true if it has longTail bytes and may be the last
+	// datagram of a message from an MPE.
 	hasPadding, mayBeTail bool
 }
 
@@ -124,8 +124,8 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	return &r.result, err
 }
 
-// load reads the datagrams between the two ranks and determines the address of As. It splits datagrams that the kernel
-// coalesced.
+// load reads the datagrams between the two ranks and determines the address of PlayedRank. It splits datagrams that the
+// kernel coalesced.
 func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.AddrPort, err error) {
 	var all []recordedDatagram
 	var peer netip.AddrPort

@@ -32,7 +32,7 @@ type Traffic struct {
 	AllToAll                   bool
 }
 
-// Report returns the report of the recording. The same Traffic always gives the same report.
+// Report returns the report of the recording. Equal Traffic yields equal reports.
 func (tr Traffic) Report() *capture.Report {
 	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.Messages))), freeAt: make([]float64, tr.Ranks)}
 	for i := range tr.Messages {

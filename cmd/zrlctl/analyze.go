@@ -39,25 +39,26 @@ func (a *app) analyzeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze FILE...|- | analyze -i INTERFACE",
 		Short: "Analyze a recording: messages, phases, problems, waiting ranks",
-		Long: `Print a row for each message of a recording with the time of each phase of its
-handshake, a summary, and findings: losses, retransmissions, mismatches, and which rank
-waits for what from which rank at the end. Input is pcap or pcapng, as it is or compressed
-with gzip, zstd, xz or lz4, with VLANs, VXLAN and IP fragments; with -i an interface, until
-interrupted: messages, problems, and ranks that wait for more than a second are printed as
-they come. Each finding has the numbers of its packets: zrlctl decode --packet
-prints them.
+		Long: `Print a row for each message of a recording with the duration of each phase of its
+handshake, then a summary and the problems found: losses, retransmissions, mismatches,
+and the ranks that are still waiting at the end. The input is a pcap or pcapng file, plain
+or compressed with gzip, zstd, xz or lz4; VLANs, VXLAN and IP fragments are supported.
+With -i, capture from an interface until interrupted, and print messages, problems, and
+ranks that wait for more than a second as they occur. Each problem lists the numbers of
+its packets; zrlctl decode --packet prints them.
 
-Several files are read as one recording: those of one host that were written one after the
-other, as well as those of several hosts. Which are which, and how the clocks of hosts
-differ, follows from the packets that they have in common; times are those of the first
-file. A packet that two hosts have recorded is one packet, and one that only its sender has
-was lost between them.
+Several files are merged into one recording, whether they come from one host, written in
+sequence, or from several hosts. analyze matches the packets that the files have in common
+to identify the hosts and to correct the differences between their clocks; times are in
+the clock of the first file. A packet that two hosts recorded counts once. A packet that
+only its sender recorded was lost between them.
 
-Times are in µs: req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
-last datagram of DATA, dat-ack that to ACK. "-" is a step that is not in the recording.
+Times are in µs. req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to the
+last datagram of DATA, dat-ack the last datagram of DATA to ACK. "-" is a step that is
+not in the recording.
 
-Exit codes: 0 no problems found, 1 problems found, or the recording is cut off or corrupt
-behind some packets, 2 it cannot be read, or has no packet of ZRLMPI.`,
+Exit codes: 0 no problems found; 1 problems found, or the recording is truncated or corrupt
+after some packets; 2 the recording cannot be read, or contains no ZRLMPI packets.`,
 		Example: `  zrlctl analyze trace.pcap
   zrlctl analyze host0.pcap host1.pcap.zst
   zrlctl analyze trace.pcapng --html report.html
@@ -71,7 +72,7 @@ behind some packets, 2 it cannot be read, or has no packet of ZRLMPI.`,
 	fl := cmd.Flags()
 	fl.StringVar(&flags.html, "html", "", "write an HTML report with sequence diagrams to this file")
 	fl.StringVar(&flags.perfetto, "perfetto", "",
-		"write the messages, and what calls there are, as a trace for ui.perfetto.dev to this file")
+		"write a trace of the messages and recorded calls for ui.perfetto.dev to this file")
 	fl.IntVar(&flags.limit, "limit", 100000, "maximum number of messages listed; the summary counts all")
 	fl.BoolVar(&flags.messages, "messages", true, "print a row for each message")
 	fl.BoolVar(&flags.progress, "progress", false, "print progress to standard error")

@@ -51,7 +51,7 @@ func (l *liveReport) finish(r *capture.Report) error {
 	return l.out.Flush()
 }
 
-// waits prints each wait once, when its duration reaches minShownWait.
+// printWaits prints each wait only once, when its duration reaches minShownWait.
 func (l *liveReport) printWaits(now time.Time) {
 	if l.start.IsZero() {
 		l.start = now

@@ -26,15 +26,16 @@ func (a *app) bundleCommand() *cobra.Command {
 	var withPackets bool
 	cmd := &cobra.Command{
 		Use: "bundle", Short: "Write one file for a bug report", Args: cobra.NoArgs,
-		Long: `Write what is known of a daemon and its host into one file for a bug report, and print what
-it contains: configuration, status, metrics, what doctor finds, versions, the end of the log,
-the list of records of failures, and the last packets of the flight recorder, each without
-most of its payload. A part that cannot be had is missing, and named. With --packets=false,
-no packets are in it. Without a daemon, the log is that of its service in systemd's journal.
+		Long: `Collect the state of a daemon and its host in one file for a bug report, and list its
+contents: configuration, status, metrics, the results of doctor, versions, the end of the
+log, the list of failure records, and the last packets of the flight recorder without most
+of their payload. A part that cannot be collected is left out and reported. With
+--packets=false, the file contains no packets. Without a daemon, the log is read from
+systemd's journal.
 
-The configuration has no comments, and kernels have no arguments of programs.
-Keys, certificates and passwords are in other files, which are not read. Addresses, names of
-processes and beginnings of messages are in it: read it before you publish it.`,
+Comments in the configuration and program arguments of kernels are removed. Keys,
+certificates and passwords are in other files, which are not read. The file does contain
+addresses, names of processes and beginnings of messages: read it before you publish it.`,
 		Example: "  sudo zrlctl bundle -o zrlmpid.tar.gz",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			e, err := a.newExamination(cmd.Context(), file)
@@ -52,7 +53,7 @@ processes and beginnings of messages are in it: read it before you publish it.`,
 		}),
 	}
 	cmd.Flags().StringVarP(&name, "output", "o", "zrlmpid-bundle.tar.gz", "`file` to write")
-	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: that of the running daemon)")
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: the running daemon's configuration)")
 	cmd.Flags().BoolVar(&withPackets, "packets", true, "include the last packets of the flight recorder")
 	return cmd
 }
@@ -96,14 +97,14 @@ func (e *examination) parts(ctx context.Context) []bundle.Part {
 		}),
 		part("metrics.txt", "metrics of the daemon", func() ([]byte, error) { return e.fetchMetrics(ctx) }),
 		log, records,
-		part("doctor.txt", "what doctor finds", func() ([]byte, error) { return []byte(report.Text()), nil }),
-		part("doctor.json", "the same for programs", func() ([]byte, error) { return jsonBytes(report) }),
+		part("doctor.txt", "results of doctor", func() ([]byte, error) { return []byte(report.Text()), nil }),
+		part("doctor.json", "results of doctor as JSON", func() ([]byte, error) { return jsonBytes(report) }),
 		part("facts.json", "interfaces, routes and limits of this host",
 			func() ([]byte, error) { return jsonBytes(e.facts) }),
 	}
 }
 
-var errNoDaemon = errors.New("no daemon runs")
+var errNoDaemon = errors.New("no daemon is running")
 
 func jsonBytes(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -186,6 +187,6 @@ func listBundle(out io.Writer, name string, parts []bundle.Part) error {
 		return err
 	}
 	_, err := fmt.Fprintf(out,
-		"%s: it has addresses, names of processes and beginnings of messages; read it before you publish it\n", name)
+		"%s: it contains addresses, names of processes and beginnings of messages; read it before you publish it\n", name)
 	return err
 }

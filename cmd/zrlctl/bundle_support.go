@@ -19,7 +19,7 @@ import (
 // reads systemd's journal and lists the configured directory of records.
 func (e *examination) supportParts(ctx context.Context) (log, records bundle.Part) {
 	log = bundle.Part{Name: "log.txt", Description: "end of the daemon's log"}
-	records = bundle.Part{Name: "records.txt", Description: "list of the records of failures"}
+	records = bundle.Part{Name: "records.txt", Description: "list of the failure records"}
 	if e.status == nil {
 		log.Description = "end of the log of zrlmpid.service"
 		log.Content, log.Missing = readJournal(ctx)
@@ -38,7 +38,7 @@ func (e *examination) supportParts(ctx context.Context) (log, records bundle.Par
 	}
 	log.Content = []byte(support.Log)
 	if support.Records == nil {
-		records.Missing = errors.New("the daemon writes none: the log has the reason, unless record.spool.size is 0")
+		records.Missing = errors.New("the daemon writes no records: the log has the reason, unless record.spool.size is 0")
 		return log, records
 	}
 	records.Content = formatRecords(support.Records)
@@ -62,7 +62,7 @@ func formatRecords(records *control.Records) []byte {
 // readRecords lists the configured directory of records.
 func (e *examination) readRecords() ([]byte, error) {
 	if e.config == nil || e.config.SpoolDirectory() == "" {
-		return nil, errors.New("the configuration names no directory of records")
+		return nil, errors.New("the configuration names no directory for failure records")
 	}
 	records := control.Records{Directory: e.config.SpoolDirectory(), Size: int64(e.config.Record.Spool.Size)}
 	files, err := os.ReadDir(records.Directory)
@@ -93,7 +93,7 @@ func readJournal(ctx context.Context) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("journalctl: %w", err)
 	case len(text) == 0:
-		return nil, errors.New("the journal has nothing of zrlmpid.service that this user may read")
+		return nil, errors.New("the journal has no lines of zrlmpid.service that this user may read")
 	}
 	return text, nil
 }

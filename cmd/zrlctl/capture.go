@@ -26,17 +26,17 @@ func (a *app) captureCommand() *cobra.Command {
 	var flags captureFlags
 	cmd := &cobra.Command{
 		Use: "capture -o FILE", Short: "Write the packets that the daemon has recorded to a file", Args: cobra.NoArgs,
-		Long: `Write the last packets of the daemon's ranks, which its flight recorder keeps in memory,
-to a pcapng file: no tool has to run when a problem occurs, and no permission to open
-packet sockets is needed. A packet that a problem was found in has a comment that says
-so, and so has one that a rank dropped or retransmitted. Of each packet, the header and
-the beginning of the payload are recorded. How far back the packets go depends on how
-many there were, and on record.memory of the configuration.
+		Long: `Write the most recent packets of the daemon's ranks to a pcapng file. The daemon's flight
+recorder keeps them in memory, so no tool has to run when a problem occurs, and no
+permission to open packet sockets is needed. Packets that were dropped, retransmitted or
+part of a problem have a comment that explains it. The header and the beginning of the
+payload of each packet are recorded. How far back the packets reach depends on the traffic
+and on record.memory in the configuration.
 
-With --follow, packets are written as they come, until interrupted.
+With --follow, write packets as they are recorded, until interrupted.
 
-With --job, the packets are those of the job's ranks on this host, as far as they go over
-a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
+With --job, write the packets that the job's ranks on this host exchange over a network.
+zrlctl run, MPICH's mpiexec and srun start jobs.`,
 		Example: `  zrlctl capture -o hang.pcapng && zrlctl analyze hang.pcapng
   zrlctl capture --last 30s -o last.pcapng
   zrlctl capture --follow -o - | wireshark -k -i -`,
@@ -47,9 +47,9 @@ a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 	fl := cmd.Flags()
 	fl.StringVarP(&flags.output, "output", "o", "", "write to this file; - is standard output")
 	fl.DurationVar(&flags.last, "last", 0,
-		"only packets of this time before now; with --follow, begin with them (default: all, and none with --follow)")
-	fl.StringVar(&flags.job, "job", "", "write the packets of this job in place of a daemon's")
-	fl.BoolVar(&flags.follow, "follow", false, "go on with packets as they come, until interrupted")
+		"only packets from this long ago until now; with --follow, start with them (default: all, or none with --follow)")
+	fl.StringVar(&flags.job, "job", "", "write the packets of this job instead of a daemon's")
+	fl.BoolVar(&flags.follow, "follow", false, "continue with new packets until interrupted")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func (a *app) capture(ctx context.Context, flags *captureFlags, stdout io.Writer
 // daemon or job ends.
 func copyPackets(ctx context.Context, out io.Writer, p *packetSource) error {
 	return recordingError(ctx,
-		capture.CopyAnnotated(out, recorder.FileOptions("packets as they came, from zrlmpid"), p.asSource, p.profile), true)
+		capture.CopyAnnotated(out, recorder.FileOptions("live packets from zrlmpid"), p.asSource, p.profile), true)
 }
 
 // captureSummary describes a file of captured packets.

@@ -51,7 +51,7 @@ func TestCaptureCommand(t *testing.T) {
 		t.Error("no packet has the finding as a comment")
 	}
 	if code, text, _ := zrlctl(t, "", "decode", stdout); code != exitOK || !strings.Contains(text, "SEND_REQUEST 0→4") {
-		t.Errorf("what came on standard output: exit code %d, %q", code, text)
+		t.Errorf("standard output: exit code %d, %q", code, text)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The packet tools recognize packets of the extended profile without a flag.
+// TestPacketToolsExtended: the packet tools recognize packets of the extended profile without a flag.
 func TestPacketToolsExtended(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, talk *capturetest.ExtSession) string {

@@ -16,8 +16,9 @@ import (
 func (a *app) cosimCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "cosim", Short: "Run the role of an FPGA in simulation",
-		Long: `Run the role of an FPGA in simulation, as a rank: Verilog, VHDL or HLS C++ behind a stand-in
-with kernel "rtl:SIMULATOR", or, with an MPE of its own, "rtl-net:SIMULATOR".`,
+		Long: `Run the role of an FPGA in simulation, as a rank. The role is Verilog, VHDL or HLS C++; it runs
+behind a stand-in with kernel "rtl:SIMULATOR", or "rtl-net:SIMULATOR" if it contains its own
+Message Passing Engine (MPE).`,
 		Args: unknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -28,13 +29,13 @@ with kernel "rtl:SIMULATOR", or, with an MPE of its own, "rtl-net:SIMULATOR".`,
 func (a *app) cosimNewCommand() *cobra.Command {
 	var language string
 	cmd := &cobra.Command{
-		Use: "new DIR", Short: "Write a project with a role in simulation", Args: argCount(1, 1),
-		Long: `Write a project into folder DIR: a role that sends each message back, what connects its
-simulator to zrlmpid, a Makefile, a configuration and a README. "make" in the folder builds the
-simulator, and sends the role its first messages. verilog needs verilator, vhdl ghdl with LLVM
-or GCC as its back end (Debian: ghdl-llvm), and hls a C++ compiler. The roles of
-verilog-mpe and vhdl-mpe have a Message Passing Engine of their own, and exchange datagrams. No
-file that exists is changed.`,
+		Use: "new DIR", Short: "Create a project for a role in simulation", Args: argCount(1, 1),
+		Long: `Create a project in folder DIR: a role that sends each message back, the code that connects
+its simulator to zrlmpid, a Makefile, a configuration and a README. "make" in the folder
+builds the simulator and sends the role its first messages. The language verilog needs
+verilator, vhdl needs ghdl with LLVM or GCC as its back end (Debian: ghdl-llvm), and hls
+needs a C++ compiler. The roles of verilog-mpe and vhdl-mpe contain their own Message
+Passing Engine and exchange datagrams. Existing files are not changed.`,
 		Example: `  zrlctl cosim new --language verilog myrole
   make -C myrole`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {

@@ -30,12 +30,12 @@ type wavesFlags struct {
 func (a *app) cosimWavesCommand() *cobra.Command {
 	var flags wavesFlags
 	cmd := &cobra.Command{
-		Use: "waves CAPTURE|- --waves FILE -o FILE", Short: "Write the packets of a role beside its waves",
-		Long: `Write the waves of a role in simulation, a value change dump (VCD), with the packets of its
-rank on the same time axis, for GTKWave: the strings zrlmpi.sent and zrlmpi.received change
-at the cycle of each packet, to its number in the capture, its type, and the ranks that it
-goes from and to. CAPTURE is of "zrlctl capture". If the simulator was started more than
-once, the packets are those of its last start.`,
+		Use: "waves CAPTURE|- --waves FILE -o FILE", Short: "Add the packets of a role to its waves",
+		Long: `Add the packets of a rank to the waves of its role in simulation, a value change dump (VCD),
+on the same time axis, for GTKWave. At the cycle of each packet, the strings zrlmpi.sent and
+zrlmpi.received change to its number in the capture, its type, and its sending and receiving
+rank. CAPTURE is a file from "zrlctl capture". If the simulator was started more than once,
+only packets since the last start are added.`,
 		Example: `  zrlctl capture -o role.pcapng
   zrlctl cosim waves role.pcapng --waves waves.vcd -o both.vcd && gtkwave both.vcd`,
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
@@ -46,9 +46,9 @@ once, the packets are those of its last start.`,
 	fl := cmd.Flags()
 	fl.StringVarP(&flags.output, "output", "o", "", "write to this file")
 	fl.StringVar(&flags.waves, "waves", "", "the role's waves, a VCD")
-	fl.Uint64Var(&flags.period, "period", 10, "units of time of a cycle in the waves: 10 of Verilator, 6400000 of GHDL")
+	fl.Uint64Var(&flags.period, "period", 10, "time units per cycle in the waves: 10 with Verilator, 6400000 with GHDL")
 	fl.IntVar(&flags.rank, "rank", -1,
-		"rank of the role; needed if the capture has packets of several (default: the only one)")
+		"rank of the role; required if the capture has several roles (default: the only one)")
 	fl.StringVar(&flags.input.profile, "profile", "cloudfpga",
 		"profile of the packets: cloudfpga or v0.9; extended is detected automatically")
 	return cmd
@@ -72,7 +72,7 @@ func (a *app) cosimWaves(ctx context.Context, flags *wavesFlags, args []string, 
 	case flags.waves == "":
 		return usageErrorf("--waves is missing: name the role's waves")
 	case sameFile(flags.waves, flags.output):
-		return usageErrorf("--output %s: is the file of --waves", flags.output)
+		return usageErrorf("--output %s: must not be the file of --waves", flags.output)
 	}
 	packets, err := flags.readPackets(ctx, args, stdin)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *app) cosimWaves(ctx context.Context, flags *wavesFlags, args []string, 
 		return err
 	}
 	r := rolePackets{flags.output, simulation.Rank, simulation.Simulation, len(list)}
-	return a.print(stdout, r, "%s: %s of rank %d, simulation %d; look at it with: gtkwave %s\n", r.File,
+	return a.print(stdout, r, "%s: %s of rank %d, simulation %d; view it with: gtkwave %s\n", r.File,
 		words.Plural(r.Packets, "packet"), r.Rank, r.Simulation, r.File)
 }
 
@@ -173,7 +173,7 @@ func eventName(e *capture.Event) string {
 	return fmt.Sprintf("%s:%d>%d", name, *event.SrcRank, *event.DstRank)
 }
 
-// last returns the last simulation of the given rank. If rank is negative, it returns that of the only rank with a
+// lastSimulation returns the last simulation of the given rank. If rank is negative, only one rank may have a
 // simulation.
 func (c *cyclePackets) lastSimulation(rank int) (pcapng.Cycle, error) {
 	found := map[int]pcapng.Cycle{}
@@ -194,7 +194,7 @@ func (c *cyclePackets) lastSimulation(rank int) (pcapng.Cycle, error) {
 	if last, ok := found[rank]; ok {
 		return last, nil
 	}
-	return pcapng.Cycle{}, fmt.Errorf("no packet has a cycle of a role in simulation%s: take a capture of the "+
+	return pcapng.Cycle{}, fmt.Errorf("no packet has a cycle of a role in simulation%s: capture the packets of the "+
 		"process that runs the role with zrlctl capture", rankSuffix(rank))
 }
 

@@ -102,7 +102,7 @@ s6:SEND_REQUEST:2>1 zrlmpi_received
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
 	if code != exitOK || stderr != "" ||
-		out != both+": 5 packets of rank 1, simulation 2; look at it with: gtkwave "+both+"\n" {
+		out != both+": 5 packets of rank 1, simulation 2; view it with: gtkwave "+both+"\n" {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 	out, stderr, code = runWaves(path, "--rank", "2", "--waves", waves, "-o", both, "--period", "7", "--json")
@@ -124,10 +124,10 @@ s6:SEND_REQUEST:2>1 zrlmpi_received
 		withWaves + " -o " + both: {exitUsage,
 			"--rank is missing: the capture has packets of the roles of ranks [1 2]"},
 		withWaves + " -o " + both +
-			" --rank 3": {exitFailure, "no packet has a cycle of a role in simulation of rank 3: take a capture"},
+			" --rank 3": {exitFailure, "no packet has a cycle of a role in simulation of rank 3: capture the packets"},
 		withWaves + " -o x --period 0":                           {exitUsage, "--period 0: must be at least 1"},
 		withWaves + " -o x --profile v1":                         {exitUsage, "v1"},
-		withWaves + " -o " + waves:                               {exitUsage, "is the file of --waves"},
+		withWaves + " -o " + waves:                               {exitUsage, "must not be the file of --waves"},
 		path + " -o " + both + " --rank 1 --waves " + path:       {exitFailure, "not a value change dump"},
 		path + " -o " + both + " --rank 1 --waves " + path + "x": {exitFailure, "no such file"},
 		waves + " -o " + both + " --waves " + path:               {exitUsage, waves},

@@ -40,13 +40,13 @@ func (a *app) decodeCommand() *cobra.Command {
 		Use: "decode FILE...|- | decode -i INTERFACE", Short: "Print the packets of a recording",
 		Long: `Print a line for each ZRLMPI packet of a pcap or pcapng file, or of an interface, with
 its message. Continuation datagrams are printed with their position in the message.
-Packets that a live rank would drop are marked with the reason. Several files are joined as
-"analyze" joins them, and a line has the number of its packet in each file, the time from
-one to the next, and whether the packet was lost between them. Standard error has the
-number of packets that were ignored. libpcap is not needed; -i needs the permission to open
-packet sockets (CAP_NET_RAW).
+Packets that a live rank would drop are marked with the reason. Several files are merged
+as by analyze; each line then has the number of the packet in each file, the time from one
+file to the next, and whether the packet was lost between them. The number of ignored
+packets is printed to standard error. libpcap is not needed; -i needs the permission to
+open packet sockets (CAP_NET_RAW).
 
-Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwise as zrlctl.`,
+Exit codes: 2 the recording cannot be read, or contains no ZRLMPI packets; otherwise as zrlctl.`,
 		Example: `  zrlctl decode trace.pcapng --rank 1 --type SEND_REQUEST,ACK
   zrlctl decode -i eth0 --time delta
   zrlctl decode trace.pcap.gz --message 7 -x
@@ -66,7 +66,7 @@ Exit codes: 2 the recording cannot be read, or has no packet of ZRLMPI; otherwis
 	fl.StringVar(&flags.pair, "pair", "", "only packets between these two ranks, as in 0,1")
 	fl.Int64SliceVar(&flags.messages, "message", nil, "only packets of these messages")
 	fl.Int64SliceVar(&flags.packets, "packet", nil,
-		"only packets of these numbers, such as those of a finding of zrlctl analyze")
+		"only packets with these numbers, for example from a problem that zrlctl analyze found")
 	fl.BoolVarP(&flags.hex, "hex", "x", false, "also print the bytes")
 	fl.StringVarP(&flags.output, "output", "o", "",
 		"write matching packets to this pcapng file, as plain IP packets, instead of printing them")
@@ -139,7 +139,7 @@ type decoder struct {
 	matches    func(*capture.Event) bool
 	live       bool
 	tracker    *capture.Tracker
-	hasPackets bool // the recording has a ZRLMPI packet
+	hasPackets bool // the recording contains a ZRLMPI packet
 }
 
 // print prints a line for each event.

@@ -21,17 +21,18 @@ func (a *app) doctorCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Examine this host and the paths to other ranks", Args: cobra.NoArgs,
-		Long: `Examine what the local ranks need of this host and of the network, and print for each
-check whether it is right, wrong or unknown, with what was found and what to do: rank map,
-addresses, duplicate addresses, ports, interfaces, routes, reverse path filter, ARP, path MTU,
-receive buffers, UDP offload, clock, open files, and lost packets.
+		Long: `Check whether this host and the network meet the requirements of the local ranks. Each check
+prints right, wrong or unknown, what it found, and how to fix it: rank map, addresses,
+duplicate addresses, ports, interfaces, routes, reverse path filter, ARP, path MTU, receive
+buffers, UDP offload, clock, open files, and lost packets.
 
-The configuration is that of the running daemon, or FILE, which needs no daemon. On each
-path to another host, ICMP echo requests with the length of the longest datagram are sent;
-ranks receive no datagram. A firewall shows as a path without an answer. As root, doctor also
-sends ARP probes for the addresses of ranks, and finds the processes of other users.
+The configuration is read from the running daemon, or from FILE, which needs no daemon. On
+each path to another host, doctor sends ICMP echo requests with the length of the longest
+datagram; it sends nothing to the ranks. A firewall shows as a path without an answer. As
+root, doctor also sends ARP probes for the addresses of ranks, and finds the processes of
+other users.
 
-Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is not wrong.`,
+Exit codes: 0 nothing is wrong; 1 something is wrong; otherwise as zrlctl. Unknown is not wrong.`,
 		Example: "  sudo zrlctl doctor\n  zrlctl doctor --config /etc/zrlmpid/zrlmpid.yaml",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			e, err := a.newExamination(cmd.Context(), file)
@@ -50,11 +51,11 @@ Exit codes: 0 nothing is wrong; 1 something is; otherwise as zrlctl. Unknown is 
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: that of the running daemon)")
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (default: the running daemon's configuration)")
 	return cmd
 }
 
-// examination holds what doctor and bundle examine.
+// examination holds the input of doctor and bundle.
 type examination struct {
 	plan   *doctor.Plan
 	config *config.Config // nil if unreadable
@@ -97,7 +98,7 @@ func (a *app) newExamination(ctx context.Context, file string) (*examination, er
 	return e, nil
 }
 
-// ask queries the status of the daemon at the given socket.
+// queryStatus queries the status of the daemon at the given socket.
 func (e *examination) queryStatus(ctx context.Context, socket string) error {
 	e.socket = socket
 	client := control.NewClient(socket)

@@ -70,7 +70,7 @@ func TestBundle(t *testing.T) {
 	for _, want := range []string{"versions.txt", "status of the daemon",
 		"configuration with all defaults: the configuration cannot be read", "HTTP is disabled", "facts.json",
 		"packets.pcapng", "last packets of the daemon's ranks\n",
-		"end of the daemon's log", "list of the records of failures", file} {
+		"end of the daemon's log", "list of the failure records", file} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output does not have %q:\n%s", want, stdout)
 		}

@@ -22,7 +22,7 @@ import (
 
 var updateDocuments = flag.Bool("update-documents", false, "write testdata/documents")
 
-// TestDocuments: in JSON documents that scripts read, the keys and the kinds of their values have not changed.
+// TestDocuments: in JSON documents that scripts read, the keys and the kinds of their values are unchanged.
 // -update-documents updates the expected ones.
 func TestDocuments(t *testing.T) {
 	for name, document := range map[string]any{
@@ -53,7 +53,7 @@ func TestDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(want) != text {
-			t.Errorf("%s is not what the document is now:\n%s", file, difference(string(want), text))
+			t.Errorf("%s differs from the document:\n%s", file, difference(string(want), text))
 		}
 	}
 }

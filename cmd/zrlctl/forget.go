@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// forgetPeerState discards the state about a peer that is kept for the next process of a configured rank.
+// forgetPeerState discards the state of a peer that was saved for the next process of a configured rank.
 func forgetPeerState(file string, req query.Request) error {
 	cfg, err := config.Load(file)
 	if err == nil {
@@ -34,7 +34,7 @@ func forgetPeerState(file string, req query.Request) error {
 	self.Run = config.RunHost
 	was, err := node.ForgetState(cfg, self, req.Peer)
 	if err == nil && !was {
-		err = fmt.Errorf("nothing is kept of rank %d for rank %d of %s", req.Peer, req.Rank, file)
+		err = fmt.Errorf("there is no saved state of rank %d for rank %d of %s", req.Peer, req.Rank, file)
 	}
 	return err
 }

@@ -35,18 +35,18 @@ func (a *app) impairCommand() *cobra.Command {
 	var flags impairFlags
 	cmd := &cobra.Command{
 		Use: "impair CONFIG|-", Short: "Lose, delay, duplicate and corrupt packets between ranks",
-		Long: `Relay the packets between the ranks of a configuration, and impair them by rules.
+		Long: `Relay the packets between the ranks of a configuration, and impair them according to rules.
 
-Every rank gets an address of the relay, under which all other ranks see it. Start the
-ranks with rank maps that have these addresses for the other ranks: --print-config writes
-the configuration for a zrlmpid. The relay runs until it is interrupted, and then prints
-a report by direction and type of packet; it does so before on SIGUSR1, and every second
-with -v. A line that starts with "ready" is printed when all sockets are open.
+The relay gives every rank an address at which the other ranks reach it. Start the ranks
+with rank maps that contain these addresses: --print-config writes the configuration for a
+zrlmpid. The relay runs until it is interrupted, and then prints a report by direction and
+type of packet. It also prints the report on SIGUSR1, and every second with -v. A line that
+starts with "ready" is printed when all sockets are open.
 
-The words of a rule are flags: together they are one rule. --rule adds others, --script
-reads a file. The seed decides everything that is left to chance: the same packets of a
-direction meet the same faults again. Over tcp there is no loss, duplicate and reordering;
-a rule with a fault that its transport cannot have is an error.`,
+The words of a rule are flags: together they form one rule. --rule adds further rules,
+--script reads them from a file. All random decisions depend only on the seed: the same
+packets of a direction meet the same faults again. Loss, duplication and reordering need
+udp; a rule with a fault that its transport cannot have is an error.`,
 		Example: `  zrlctl impair cluster.yaml --print-config 0 > host.yaml
   zrlctl impair cluster.yaml --loss 5% --duplicate 1% --reorder 2% --delay 1ms~5ms --seed 7
   zrlctl impair cluster.yaml --rule "from 2 to 0 packet ACK nth 3 loss 100%"
@@ -144,7 +144,7 @@ func (f *impairFlags) makePlan(file string, stdin io.Reader) (*relay.Plan, error
 	return relay.NewPlan(cfg, pool, f.transport)
 }
 
-// read returns the rules from the script file, from --rule and from the other flags, in this order.
+// readScript returns the rules from the script file, from --rule and from the other flags, in this order.
 func (f *impairFlags) readScript(fl *pflag.FlagSet) (script impair.Script, err error) {
 	if f.script != "" {
 		file, err := os.Open(f.script)
@@ -237,7 +237,7 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 	return err
 }
 
-// follow prints a report on each request, and every second if verbose is true, until ctx is done.
+// reportUntilDone prints a report on each request, and every second if verbose is true, until ctx is done.
 func (a *app) reportUntilDone(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal,
 	verbose bool) error {
 	var every <-chan time.Time

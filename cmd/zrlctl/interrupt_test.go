@@ -41,7 +41,7 @@ func TestInterrupted(t *testing.T) {
 		stderr string
 	}{
 		{"send 4 --words 1 --timeout 0", syscall.SIGINT, waits(4), 130,
-			"rank 4 keeps the SEND_REQUEST if it has arrived"},
+			"rank 4 keeps the SEND_REQUEST if it has received it"},
 		{"recv 1 --timeout 0", syscall.SIGTERM, waits(1), 143, "cancelled by its caller"},
 		{"ping 3 --timeout 0", syscall.SIGINT, waits(3), 130, "the daemon continues an open round trip"},
 		{"top", syscall.SIGINT, func(w *wakingWriter) { <-w.written }, exitOK, ""},

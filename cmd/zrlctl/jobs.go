@@ -19,10 +19,10 @@ import (
 // jobHelp is the help text about jobs. It is shared by commands that show a daemon or a job.
 const jobHelp = `
 
-With --job, or if there is one job of this user on this host and no daemon, the state is that of the
-job: zrlctl run, MPICH's mpiexec and srun start jobs. Its local ranks are those on this host.
-Root names a job of another user as NAME@NUMBER, with the number of the user; its processes
-may answer anything.`
+With --job, or if there is one job of this user on this host and no daemon, show the state of
+that job and its ranks on this host. zrlctl run, MPICH's mpiexec and srun start jobs. Root
+names a job of another user as NAME@NUMBER, with the number of the user; do not trust the
+answers of its processes.`
 
 // target is the daemon or job that a command shows.
 type target struct {
@@ -35,7 +35,7 @@ type target struct {
 // addTargetFlags adds the flag --job to a command and returns its target.
 func (a *app) addTargetFlags(cmd *cobra.Command) *target {
 	t := &target{app: a}
-	cmd.Flags().StringVar(&t.job, "job", "", "show this job in place of a daemon")
+	cmd.Flags().StringVar(&t.job, "job", "", "show this job instead of a daemon")
 	cmd.Long += jobHelp
 	return t
 }
@@ -82,7 +82,7 @@ func chooseOnlyJob(list []*control.Job, err, listErr error) (string, error) {
 	case listErr != nil:
 		return "", errors.Join(err, listErr)
 	case len(list) == 0:
-		return "", fmt.Errorf("%w; nor does a job of yours run on this host", err)
+		return "", fmt.Errorf("%w, and none of your jobs runs on this host", err)
 	case len(list) > 1:
 		return "", control.Errorf(control.Usage,
 			"there is no daemon, but several jobs: name one of them with --job: %s", formatJobs(list))
@@ -112,7 +112,7 @@ func findJob(name string) (*control.Job, error) {
 		return nil, control.Errorf(control.Usage, "no job runs on this host")
 	}
 	if list, err = control.FindJobs(""); err != nil || len(list) == 0 {
-		return nil, control.Errorf(control.Usage, "there is no job %q: no job of yours runs on this host", name)
+		return nil, control.Errorf(control.Usage, "there is no job %q: none of your jobs runs on this host", name)
 	}
 	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, formatJobs(list))
 }

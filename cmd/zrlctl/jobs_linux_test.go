@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// TestJobs: commands can show a job in place of a daemon.
+// TestJobs: commands can show a job instead of a daemon.
 func TestJobs(t *testing.T) {
 	name := fmt.Sprintf("zrlctl_test_%d", os.Getpid())
 	cluster := []state.Member{{Address: "10.0.0.1:2718", Kind: "software"},

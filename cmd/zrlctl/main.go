@@ -98,17 +98,17 @@ Exit codes:
        or the output could not be written; analyze, doctor: problems found;
        reload: configuration refused; replay: the peer deviated from the recording
   2    invalid command line; decode, analyze, replay: the recording cannot be
-       read; analyze: it has no ZRLMPI packet
+       read; analyze: it contains no ZRLMPI packets
   3    no daemon answers on the control socket
   4    timed out
   5    why: ranks wait
-  130  interrupted by SIGINT (Ctrl-C); 143 by SIGTERM. What runs until it is
-       interrupted, such as top, ends with 0
+  130  interrupted by SIGINT (Ctrl-C); 143 by SIGTERM. Commands that run until
+       interrupted, such as top, exit with 0
 
-run has that of the rank that has failed.
+run exits with the code of the rank that failed.
 
-A daemon has to run as root, as the same user, or as the user to whom root has given the
-directory of its socket in /run; ZRLMPI_SOCKET_OWNER names another user.`
+The daemon must run as root, as the same user, or as the user who owns the directory of its
+socket in /run; ZRLMPI_SOCKET_OWNER names another user to trust.`
 
 func newRoot() (*cobra.Command, *app) {
 	a := new(app)

@@ -37,8 +37,8 @@ func (a *app) sendCommand() *cobra.Command {
 	req := control.SendRequest{}
 	cmd := &cobra.Command{
 		Use: "send RANK (--data HEX | --file FILE | --words N)", Short: "Send a message to a rank",
-		Long: `Send a message of whole 32-bit words, and wait until a receive has taken it and it is
-acknowledged, whatever the profile. --words N sends the numbers 0 to N-1 in the given
+		Long: `Send a message of whole 32-bit words, and wait until a receive has matched it and it is
+acknowledged, with every profile. --words N sends the numbers 0 to N-1 in the given
 datatype. The bytes of --data and --file are sent unchanged; words are little-endian.`,
 		Args: argCount(1, 1),
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
@@ -80,7 +80,7 @@ datatype. The bytes of --data and --file are sent unchanged; words are little-en
 	fl := cmd.Flags()
 	fl.StringVar(&hexText, "data", "", "message as hex digits; spaces are allowed")
 	fl.StringVar(&file, "file", "", "file with the message (-: standard input)")
-	fl.IntVar(&length, "words", 0, "send this many words that count from 0")
+	fl.IntVar(&length, "words", 0, "send this many words, counting from 0")
 	fl.StringVar(&datatype, "datatype", "int", "datatype: int or float")
 	fl.IntVar(&req.Tag, "tag", 0, "tag of the message: not sent by cloudfpga, 0 to 255 with v0.9")
 	addFromFlag(fl, &req.From)
@@ -96,12 +96,12 @@ func parseHexMessage(text string) (io.Reader, error) {
 		case r < utf8.RuneSelf && strings.ContainsRune("0123456789abcdefABCDEF", r):
 			digits = append(digits, byte(r))
 		default:
-			return nil, usageErrorf("--data: %q, byte %d, is no hex digit: give digits 0 to 9 and a to f", r, i+1)
+			return nil, usageErrorf("--data: %q, byte %d, is not a hex digit: give digits 0 to 9 and a to f", r, i+1)
 		}
 	}
 	const wordDigits = 2 * protocol.WordLen
 	if len(digits)%wordDigits != 0 {
-		return nil, usageErrorf("--data: %s: a message is whole words of %d digits each",
+		return nil, usageErrorf("--data: %s: a message consists of whole words of %d digits each",
 			words.Plural(len(digits), "hex digit"), wordDigits)
 	}
 	data := make([]byte, len(digits)/2)
@@ -126,7 +126,7 @@ func openInput(name string, stdin io.Reader) (io.ReadCloser, error) {
 func countingMessage(words int, datatype protocol.Datatype) (io.Reader, error) {
 	switch {
 	case words < 0:
-		return nil, usageErrorf("--words %d: must be at least 1; 0 only for peers that are no FPGA", words)
+		return nil, usageErrorf("--words %d: must be at least 1; 0 only for peers that are not FPGAs", words)
 	case words > config.MaxWords:
 		return nil, usageErrorf("--words %d: must be at most %d", words, config.MaxWords)
 	}
@@ -146,8 +146,8 @@ func (a *app) recvCommand() *cobra.Command {
 	req := control.RecvRequest{}
 	cmd := &cobra.Command{
 		Use: "recv RANK", Short: "Receive a message from a rank", Args: argCount(1, 1),
-		Long: `Receive one message from a rank. A message longer than --words is an error; its
-beginning is written nevertheless.`,
+		Long: `Receive one message from a rank. A message longer than --words is an error, but its
+beginning is still written.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
 			if req.From, err = parseRank(args[0]); err != nil {
 				return err
@@ -239,19 +239,19 @@ func writeOutput(name string, stdout io.Writer, data []byte, write func(io.Write
 func (a *app) resetCommand() *cobra.Command {
 	req, t, file := query.Request{Kind: query.Reset}, &target{app: a}, ""
 	cmd := &cobra.Command{
-		Use: "reset RANK", Short: "Use a peer again that was restarted", Args: argCount(1, 1),
-		Long: `End the dead end of a peer: of an FPGA whose role was restarted, or of a program on upstream's
-CPU library. Until then, or until the peer sends a message, all operations with it end with the
-error that brought it there. Messages in progress go on.
+		Use: "reset RANK", Short: "Resume communication with a restarted peer", Args: argCount(1, 1),
+		Long: `Clear the dead end of a peer: an FPGA whose role was restarted, or a program that uses
+upstream's CPU library. Until the reset, or until the peer sends a message, all operations
+with the peer fail with the error that caused the dead end. Messages in progress continue.
 
-Restart the peer first. One that is still in the middle of a message would store what is sent to
-it as data of that message.
+Restart the peer before the reset. A peer that is still in the middle of a message would
+store the next data as part of that message.
 
-With --job, or if there is one job of this user on this host and no daemon, the ranks of the job
-on this host reset the peer, which they have to do each.
+With --job, or if there is one job of this user on this host and no daemon, all ranks of the
+job on this host reset the peer, because each rank has its own state for it.
 
-With --config, discard what ended processes of this user have kept of the peer for a rank of that
-configuration, for their next process: so can a job be started again whose rank is in no process now.`,
+With --config, discard the state of the peer that ended processes of this user saved for a
+rank of that configuration. This way, a job can be restarted when none of its processes runs.`,
 		RunE: operation(func(cmd *cobra.Command, args []string) (err error) {
 			if req.Peer, err = parseRank(args[0]); err != nil {
 				return err
@@ -270,7 +270,7 @@ configuration, for their next process: so can a job be started again whose rank 
 	}
 	cmd.Flags().IntVar(&req.Rank, "from", control.AnyRank,
 		"local rank (-1: the lowest of the daemon with run: host, or all of the job)")
-	cmd.Flags().StringVar(&t.job, "job", "", "reset the peer in this job in place of a daemon")
+	cmd.Flags().StringVar(&t.job, "job", "", "reset the peer in this job instead of a daemon")
 	cmd.Flags().StringVar(&file, "config", "", "reset the peer for the next process of a rank of this "+
 		"configuration `file`")
 	cmd.MarkFlagsMutuallyExclusive("job", "config")

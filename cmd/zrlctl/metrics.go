@@ -20,11 +20,11 @@ func (a *app) metricsCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use: "metrics", Short: "Print or serve the metrics of this user's jobs", Args: argCount(0, 0),
-		Long: `Print the metrics of the ranks of this user's jobs on this host, in the text
-format of Prometheus. With --http, serve them at /metrics until interrupted: then each scrape
-finds the jobs that there are. They are those of a daemon's ranks, without histograms, and with
-the label mpi_job. A daemon serves its own metrics itself. The state of a job is served at
-/jobs/NAME/status.json, and that of the only one at /status.json, for
+		Long: `Print the metrics of the ranks of this user's jobs on this host, in the text format of
+Prometheus. With --http, serve them at /metrics until interrupted; each scrape covers the
+jobs that are running. The metrics have the names that a daemon uses for its ranks, without
+histograms, and with the label mpi_job. A daemon serves its own metrics. The state of a job
+is served at /jobs/NAME/status.json, and also at /status.json if there is only one job, for
 "zrlctl why --daemons http://HOST:PORT/jobs/NAME" on other hosts.`,
 		Example: "  zrlctl metrics --http 127.0.0.1:9628",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
@@ -35,7 +35,7 @@ the label mpi_job. A daemon serves its own metrics itself. The state of a job is
 		}),
 	}
 	cmd.Flags().StringVar(&listen, "http", "",
-		"serve the metrics at this address, as in 127.0.0.1:9628, in place of printing them")
+		"serve the metrics at this address, as in 127.0.0.1:9628, instead of printing them")
 	return cmd
 }
 

@@ -30,7 +30,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// failed returns the error of a command joined with the error of its output.
+// joinError returns err, the error of a command, joined with the error of its output.
 func (o *output) joinError(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

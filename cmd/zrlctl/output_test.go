@@ -35,7 +35,7 @@ func onFullDisk(t *testing.T, room int, args ...string) {
 	var errs bytes.Buffer
 	code := run(ctx, args, strings.NewReader(""), &fullDisk{room}, &errs)
 	if code != exitFailure || strings.Count(errs.String(), "zrlctl: write /dev/stdout: no space left on device") != 1 {
-		t.Errorf("zrlctl %s, room for %d bytes: exit code %d, %q", strings.Join(args, " "), room, code, errs.String())
+		t.Errorf("zrlctl %s, capacity %d bytes: exit code %d, %q", strings.Join(args, " "), room, code, errs.String())
 	}
 }
 

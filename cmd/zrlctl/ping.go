@@ -43,8 +43,8 @@ also the maximum. req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEN
 DATA, dat-ack DATA to ACK.
 
 If ping is interrupted or killed, the daemon continues its round trip for up to 4 s, so
-that no FPGA stays in the middle of an operation. The next ping may start immediately.
-An echo of an earlier ping is skipped and counted as late. If the daemon is killed in
+that no FPGA is left in the middle of an operation. The next ping may start immediately.
+The echo of an earlier ping is skipped and counted as late. If the daemon is killed in
 the middle of a message, an FPGA may wait forever: restart its role, then ping again.`,
 		Example: "  zrlctl ping 1,2 --words 1,346,347 --count 100\n  zrlctl ping all --parallel",
 		Args:    argCount(1, -1),
@@ -196,7 +196,7 @@ func (r *pingReport) printTrip(trip control.Trip) error {
 	return r.json.Encode(trip)
 }
 
-// add prints a complete series and records its error.
+// addSeries prints a complete series and records its error.
 func (r *pingReport) addSeries(s *series) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +213,7 @@ func (r *pingReport) addSeries(s *series) {
 	fmt.Fprint(r.out, s.row())
 }
 
-// end returns all errors. Time-outs come last because the first error determines the exit code.
+// joinErrors joins all errors. Time-outs come last because the first error determines the exit code.
 func (r *pingReport) joinErrors() error {
 	slices.SortStableFunc(r.errs, func(a, b error) int { return errorPriority(a) - errorPriority(b) })
 	return errors.Join(r.errs...)

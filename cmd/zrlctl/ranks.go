@@ -14,8 +14,8 @@ func (a *app) ranksCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ranks", Short: "List the ranks of the cluster", Args: argCount(0, 0),
 		Long: `List the ranks of the cluster. SENT and RECEIVED count the messages that the rank has
-sent to and received from ranks of this daemon, FAILED the messages with it that ended
-with an error.`,
+sent to and received from ranks of this daemon; FAILED counts messages to or from the
+rank that ended with an error.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			s, err := t.queryFunc(cmd)(cmd.Context())
 			if err != nil {
@@ -57,8 +57,8 @@ func (r *rankRow) roleText() string {
 	return string(r.Role)
 }
 
-// rankRows counts the messages of each rank. The counts of a local rank are from its engine; those of a remote rank
-// include only messages exchanged with local ranks.
+// rankRows counts the messages of each rank. The counts of a local rank are from its engine; the counts of a remote
+// rank include only messages exchanged with local ranks.
 func rankRows(s *state.Status) []rankRow {
 	rows := make([]rankRow, len(s.Cluster))
 	for i, m := range s.Cluster {

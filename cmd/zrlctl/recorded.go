@@ -46,7 +46,7 @@ func (a *app) openPackets(ctx context.Context, job string, req control.CaptureRe
 	return &packetSource{profile: j.Profile(), job: source}, nil
 }
 
-// open returns the packets as a source.
+// asSource returns a source that reads the packets.
 func (p *packetSource) asSource(o capture.Options) (capture.Source, error) {
 	if p.body != nil {
 		return o.NewReader(p.body, "the daemon's packets")

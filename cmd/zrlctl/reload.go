@@ -19,9 +19,9 @@ func (a *app) reloadCommand() *cobra.Command {
 flags and environment as at its start, and print the changes. SIGHUP does the same.
 
 Messages in progress complete under the previous configuration. Keys that may change are
-marked [reload] in zrlmpid.reference.yaml. If another key has changed, or the
-configuration is invalid, it is refused as a whole, the previous one stays in effect, and
-the exit code is 1. With --config, the daemon is the one whose control socket FILE names.`,
+marked [reload] in zrlmpid.reference.yaml. If another key has changed, or the configuration
+is invalid, the daemon rejects it as a whole and keeps the previous one, and the exit code
+is 1. --config selects the daemon by the control socket in FILE.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			client := a.client()
 			if file != "" {
@@ -30,7 +30,7 @@ the exit code is 1. With --config, the daemon is the one whose control socket FI
 					return err
 				}
 				if cfg.Control.Socket == "" {
-					return fmt.Errorf("%s: control.socket is empty, so that the result of a reload is in the log only: "+
+					return fmt.Errorf("%s: control.socket is empty, so the result of a reload is only in the log: "+
 						"send SIGHUP to zrlmpid", file)
 				}
 				client = control.NewClient(cfg.Control.Socket)
@@ -47,6 +47,6 @@ the exit code is 1. With --config, the daemon is the one whose control socket FI
 			return a.print(cmd.OutOrStdout(), result, "%s", cmp.Or(text.String(), result.Config+": no changes\n"))
 		}),
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` of the daemon, in place of --socket")
+	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` of the daemon, instead of --socket")
 	return cmd
 }

@@ -27,8 +27,8 @@ type runFlags struct {
 	cluster clusterFlags
 }
 
-// programFlags are the flags of one program. The flags of the first program are before its name; those of any other
-// program follow the colon.
+// programFlags are the flags of one program. The flags of the first program are before its name; the flags of any other
+// program follow its colon.
 type programFlags struct {
 	ranks int
 	env   []string
@@ -48,45 +48,45 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run -n N PROGRAM [ARGUMENT…] [: -n N PROGRAM [ARGUMENT…]]…",
 		Short: "Run a program as the ranks of a job on this host",
-		Long: `Start N processes of a program on this host, as the ranks 0 to N−1 of a job. They find each
-other through zrlctl, which is their launcher (PMI-1), and exchange messages through shared
-memory. After a colon, further ranks run another program, with -n, --env and --wdir of its own.
+		Long: `Start N processes of a program on this host, as the ranks 0 to N−1 of a job. zrlctl is their
+launcher (PMI-1); the ranks exchange messages through shared memory. After a colon, further
+ranks run another program, with their own -n, --env and --wdir.
 
-Lines of their output are printed whole, as they come. Rank 0 reads the standard input, the
-others none. Signals are passed on; SIGINT, SIGTERM, SIGQUIT and SIGHUP end the job, and kill
-it after a second. When a rank fails, the others are ended, and its exit code is that of
-zrlctl: 128 and the number of the signal if one has ended it, 127 if the program was not
-found, 126 if it could not be started, and 2 if the command line is wrong.
+Output is printed in whole lines as it is produced. Rank 0 reads standard input; the other
+ranks have none. Signals are forwarded. SIGINT, SIGTERM, SIGQUIT and SIGHUP end the job; it is
+killed after a second. When a rank fails, zrlctl ends the other ranks and exits with the code
+of the failed rank: 128 plus the number of the signal that ended it, 127 if the program was
+not found, 126 if it could not be started, and 2 if the command line is wrong.
 
-With --cluster or --config, FPGAs are ranks of the job as well. CPU ranks run the programs, in
-rank order; -n may be left out if there is one program. --cluster reads the file of upstream's
-tools, whose ranks need --addresses, or the answer of the resource manager; --config reads a
-configuration of zrlmpid, whose ranks with run: host are the CPU ranks. They speak the profile
-cloudfpga to FPGAs and the extended profile among each other. With --stand-in, stand-ins that
-run a kernel play the FPGAs on this host: then the ranks of --cluster are at 127.0.0.1,
-127.0.0.2 and so on if --addresses says nothing else. The addresses of all CPU ranks have to be
-those of this host, with free ports, which is checked before anything is started. The kernels echo
-and sink serve every rank that sends to them.
+With --cluster or --config, the job also includes FPGAs. CPU ranks run the programs in rank
+order; -n is optional if there is only one program. --cluster reads the file of upstream's
+tools, whose ranks need --addresses, or the answer of the resource manager. --config reads a
+configuration of zrlmpid, in which ranks with run: host are the CPU ranks. CPU ranks use the
+profile cloudfpga with FPGAs and the extended profile with each other. With --stand-in,
+stand-ins that run a kernel replace the FPGAs on this host; the ranks of --cluster then
+default to the addresses 127.0.0.1, 127.0.0.2 and so on. All CPU ranks must have addresses of
+this host with free ports; zrlctl checks this before it starts anything. The kernels echo and
+sink serve every rank that sends to them.
 
-A job with FPGAs ends with an error after --fpga-timeout (2m) if an FPGA that a rank sends to has
-never answered, or if the kernel of a stand-in has done nothing but fail for that time; --fpga-timeout 0s
-waits forever.
+A job with FPGAs ends with an error if an FPGA sends no answer within --fpga-timeout (2m) of a
+rank's first message to it, or if the kernel of a stand-in has only failed for that time. 0s
+disables the limit.
 
-A program that was built for Open MPI knows no launcher but Open MPI's, and each of its processes
-is a world of one rank: that ends the job with an error. -v prints which MPI library each program
-has found, such as one of those that programs for MPICH can use.
+A program that was built for Open MPI only recognizes Open MPI's launcher, so each of its
+processes becomes a world of one rank. This ends the job with an error. -v prints the MPI
+library that each program loaded; a program built for MPICH may load any compatible one.
 
---trace records the packets of the job, for zrlctl analyze and decode. Those of a role in
-simulation have its cycle, for zrlctl cosim waves. It needs the permission to open packet sockets
-(CAP_NET_RAW). What would go through shared memory goes over UDP then, between
-127.0.0.1, 127.0.0.2 and so on in a job of processes alone.
+--trace records the packets of the job, for zrlctl analyze and decode. Packets of a role in
+simulation include its cycle, for zrlctl cosim waves. --trace needs the permission to open
+packet sockets (CAP_NET_RAW). Messages that would use shared memory use UDP instead; in a job
+without FPGAs, between 127.0.0.1, 127.0.0.2 and so on.
 
-For several hosts zrlctl runs another launcher in its place, and says so: MPICH's mpiexec.hydra on
-those of --hosts or of the file that HYDRA_HOST_FILE names, after it has checked that each answers
-ssh and has the program; and in a Slurm allocation of several nodes, or from outside of its node,
-srun --mpi=pmi2. Exit code and output are theirs, and FPGAs need --config, a file that all hosts
-have. Each host's ranks are at the address from which packets to other networks are sent;
-ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
+On several hosts, zrlctl runs another launcher instead, and prints its name: MPICH's
+mpiexec.hydra on the hosts of --hosts or of the file that HYDRA_HOST_FILE names, after a check
+that each host answers ssh and has the program; or srun --mpi=pmi2, in a Slurm allocation of
+several nodes or from outside its node. Exit code and output are the launcher's. FPGAs then
+need --config with a file that all hosts have. The ranks of a host use the address from which
+it reaches other networks; ZRLMPI_ADDRESS sets another address, or the network that contains it.`,
 		Example: `  zrlctl run -n 4 ./app
   zrlctl run -n 1 ./master : -n 3 ./worker --fast
   zrlctl run --hosts node1,node2 -n 8 ./app
@@ -103,14 +103,14 @@ ZRLMPI_ADDRESS gives another one, or the network that it is in.`,
 	fl.StringVar(&flags.bind, "bind-to", "none", "bind ranks to processors in turn: core or none")
 	flags.cluster.addTo(fl)
 	fl.StringSliceVar(&flags.hosts, "hosts", nil,
-		"hosts that run the job, by mpiexec.hydra: names or addresses, each with :N for N ranks at a time")
+		"hosts that run the job, through mpiexec.hydra: names or addresses, each with an optional :N for N ranks at a time")
 	fl.StringVar(&flags.trace, "trace", "", "record the packets of the job in this pcapng file")
 	return cmd
 }
 
 func (a *app) run(cmd *cobra.Command, flags *runFlags, args []string) error {
 	if flags.bind != "core" && flags.bind != "none" {
-		return usageErrorf("--bind-to %s: it is core or none", flags.bind)
+		return usageErrorf("--bind-to %s: must be core or none", flags.bind)
 	}
 	if err := checkHosts(flags.hosts); err != nil {
 		return usageErrorf("--hosts %s: %w", strings.Join(flags.hosts, ","), err)
@@ -225,7 +225,7 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 		case len(program.Args) == 0:
 			return nil, usageErrorf("there is no program: zrlctl run -n N PROGRAM")
 		case program.Ranks < 1:
-			return nil, usageErrorf("%s: how many ranks? Give -n N, at least 1", program.Args[0])
+			return nil, usageErrorf("%s: the number of ranks is missing: give -n N, at least 1", program.Args[0])
 		}
 		for _, variable := range program.Env {
 			if name, _, ok := strings.Cut(variable, "="); !ok || name == "" {
@@ -234,7 +234,7 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 		}
 		programs, total = append(programs, program), total+program.Ranks
 		if total > maxJobRanks {
-			return nil, usageErrorf("a job of %d ranks: it has at most %d on one host", total, maxJobRanks)
+			return nil, usageErrorf("a job of %d ranks: at most %d are supported on one host", total, maxJobRanks)
 		}
 		if end == len(rest) {
 			return programs, nil

@@ -25,7 +25,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// clusterFlags are the flags that define the ranks of a job, including those that are not its processes.
+// clusterFlags are the flags that define the ranks of a job, including ranks that are not its processes.
 type clusterFlags struct {
 	cluster, config, addresses, standIn string
 	fpgas                               []int
@@ -39,12 +39,12 @@ func (f *clusterFlags) addTo(fl *pflag.FlagSet) {
 	fl.StringVar(&f.addresses, "addresses", "",
 		"with --cluster: addresses of the ranks in rank order, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	fl.IntSliceVar(&f.fpgas, "fpga", nil,
-		"with --cluster: ranks that are FPGAs now, of those that the file lists as both CPU and FPGA")
+		"with --cluster: ranks to treat as FPGAs, if the file lists them as both CPU and FPGA")
 	fl.DurationVar(&f.fpgaTimeout, "fpga-timeout", 2*time.Minute, "with --cluster or --config: end the job when an "+
-		"FPGA that a rank sends to has not answered for this long since the first message, or the program of a "+
+		"FPGA has not answered for this long since a rank sent its first message to it, or the program of a "+
 		"stand-in has failed for this long; 0s: never")
 	fl.StringVar(&f.standIn, "stand-in", "",
-		`kernel that plays the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
+		`kernel that replaces the FPGAs on this host: echo, ring, sink, source, jacobi, kmeans, matvec, backsub, "exec:/path/prog args", "rtl:/path/simulator args" or "rtl-net:/path/simulator args"`)
 }
 
 // jobCluster describes all ranks of a job.
@@ -54,8 +54,8 @@ type jobCluster struct {
 	file string
 	// ranks lists the ranks that the processes run.
 	ranks []int
-	// fpgaTimeout is the maximum time without an answer from an FPGA, or with nothing but failures of a stand-in. 0
-	// means no limit.
+	// fpgaTimeout is the maximum time without an answer from an FPGA, or with only failures of a stand-in. 0 means no
+	// limit.
 	fpgaTimeout time.Duration
 }
 
@@ -70,7 +70,7 @@ func (f *clusterFlags) load() (*jobCluster, error) {
 	case f.cluster == "" && (f.addresses != "" || f.fpgas != nil):
 		return nil, errors.New("--addresses and --fpga: only valid with --cluster")
 	case f.cluster == "" && f.config == "" && f.standIn != "":
-		return nil, errors.New("--stand-in: only valid with --cluster or --config, which say what ranks are FPGAs")
+		return nil, errors.New("--stand-in: only valid with --cluster or --config, which define the FPGA ranks")
 	case f.cluster == "" && f.config == "":
 		return nil, nil
 	}
@@ -85,7 +85,7 @@ func (f *clusterFlags) load() (*jobCluster, error) {
 		return nil, err
 	}
 	if c.ranks = node.JobRanks(c.cfg); len(c.ranks) == 0 {
-		return nil, fmt.Errorf("%s: no rank is one for a program: give at least one run: host", f.config)
+		return nil, fmt.Errorf("%s: no rank is for a program: give at least one run: host", f.config)
 	}
 	return c, nil
 }
@@ -139,7 +139,7 @@ func (c *jobCluster) checkPrograms(programs []launch.Program) error {
 	if n == len(c.ranks) {
 		return nil
 	}
-	return usageErrorf("the cluster has %d CPU ranks %v, and the programs are for %d: give them as many with -n",
+	return usageErrorf("the cluster has %d CPU ranks %v, but the programs have %d: give them the same number with -n",
 		len(c.ranks), c.ranks, n)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// elsewhere describes a job that an external launcher runs.
+// externalJob is a job that an external launcher runs.
 type externalJob struct {
 	// reason names the hosts and the reason for using them.
 	reason string

@@ -40,11 +40,11 @@ func TestRun(t *testing.T) {
 		{args: []string{"-n", "1", "/"}, code: 126, stderr: `rank 0 \(/\) could not be started: .*is a directory`},
 		{args: []string{"--json", "-n", "1", "false"}, code: 1, stdout: `"exit":1`,
 			stderr: "has ended with exit code 1"},
-		{args: []string{self}, code: 2, stderr: `how many ranks\? Give -n N`},
+		{args: []string{self}, code: 2, stderr: `the number of ranks is missing: give -n N`},
 		{args: []string{"-n", "2"}, code: 2, stderr: "there is no program"},
 		{args: []string{"-n", "-1", self}, code: 2, stderr: "at least 1"},
 		{args: []string{"-n", "9999", self}, code: 2, stderr: "at most 4096"},
-		{args: []string{"-n", "1", "true", ":", "true"}, code: 2, stderr: "how many ranks"},
+		{args: []string{"-n", "1", "true", ":", "true"}, code: 2, stderr: "the number of ranks is missing"},
 		{args: []string{"-n", "1", "true", ":"}, code: 2, stderr: "there is no program"},
 		{args: []string{"-n", "1", "true", ":", "-n"}, code: 2, stderr: "after a colon"},
 		{args: []string{"-n", "1", "true", ":", "-n", "x", "true"}, code: 2,
@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 		{args: []string{"-n", "1", "true", ":", "-n", "1", "--wdir", "/", "--env", "A=2", "sh", "-c", "echo $A $PWD"},
 			stdout: "^2 /\n$"},
 		{args: []string{"-n", "1", "--bind-to", "socket", "true"}, code: 2,
-			stderr: "--bind-to socket: it is core or none"},
+			stderr: "--bind-to socket: must be core or none"},
 	} {
 		code, stdout, stderr := zrlctl(t, tt.stdin, append([]string{"run"}, tt.args...)...)
 		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) ||
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunCluster: processes and stand-ins are ranks of the same job. Their order is that of the cluster file or the
+// TestRunCluster: processes and stand-ins are ranks of the same job. They are ordered as in the cluster file or the
 // configuration.
 func TestRunCluster(t *testing.T) {
 	self, err := os.Executable()
@@ -111,7 +111,7 @@ ranks:
 			stderr: "(?s)from which no packet has ever come"},
 		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=50ms", "--stand-in=exec:false", "sleep", "1000"},
 			code:   1,
-			stderr: `(?s)zrlctl: kernel exec:false of stand-in [12]: it has done nothing but fail for .*, at last: program ended: exit status 1\n`},
+			stderr: `(?s)zrlctl: kernel exec:false of stand-in [12]: every call has failed for .*, most recently: program ended: exit status 1\n`},
 		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=-1s", "true"}, code: 2,
 			stderr: "--fpga-timeout -1s: give a time, or 0s for none"},
 		{args: []string{"--cluster", both, pool(1), "--stand-in=echo", "--fpga=1", self, "rank"},
@@ -128,7 +128,7 @@ ranks:
 		{args: []string{"--cluster", file, "--addresses=192.0.2.71-192.0.2.79", "true"}, code: 1,
 			stderr: `^zrlctl: rank 0 cannot listen on udp 192.0.2.71:2718: this machine does not have that address.*\n$`},
 		{args: []string{"--cluster", file, pool(1), "--stand-in=echo", "-n3", "true"}, code: 2,
-			stderr: `^zrlctl: the cluster has 2 CPU ranks \[0 3\], and the programs are for 3: .*\n$`},
+			stderr: `^zrlctl: the cluster has 2 CPU ranks \[0 3\], but the programs have 3: .*\n$`},
 		{args: []string{"--cluster", file, "true"}, code: 2, stderr: "has no addresses"},
 		{args: []string{"--cluster", file, "--config", configured, "true"}, code: 2, stderr: "not both"},
 		{args: []string{"--config", configured, "--fpga=1", "true"}, code: 2, stderr: "only valid with --cluster"},
@@ -139,7 +139,7 @@ ranks:
 		{args: []string{"--cluster", write("empty.json", `{"nodes": {"fpga": [0, 1]}}`), pool(1), "true"}, code: 2,
 			stderr: "all 2 ranks are FPGAs"},
 		{args: []string{"--config", write("all.yaml", "ranks:\n  - {rank: 0, address: 127.0.0.1, run: standin, "+
-			"kernel: ring}\n"), "true"}, code: 2, stderr: "no rank is one for a program"},
+			"kernel: ring}\n"), "true"}, code: 2, stderr: "no rank is for a program"},
 	} {
 		code, stdout, stderr := zrlctl(t, "", append([]string{"run"}, tt.args...)...)
 		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) ||

@@ -43,7 +43,7 @@ type traceRecorder struct {
 	stop    context.CancelFunc
 	sources []capture.Source
 	readers sync.WaitGroup
-	// startStandIns is the daemon that runs the job's stand-ins. It knows the cycles of their simulations.
+	// standIns is the daemon that runs the job's stand-ins. It knows the cycles of their simulations.
 	standIns atomic.Pointer[daemon.Daemon]
 
 	mu     sync.Mutex
@@ -142,7 +142,7 @@ func (t *traceRecorder) finish() error {
 	}
 	errs := []error{t.err, t.writer.Flush()}
 	if lost > 0 {
-		errs = append(errs, fmt.Errorf("%d packets are not in it, as they came faster than they could be written",
+		errs = append(errs, fmt.Errorf("%d packets are missing because they arrived faster than they could be written",
 			lost))
 	}
 	if err := errors.Join(append(errs, t.close())...); err != nil {

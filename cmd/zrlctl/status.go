@@ -20,15 +20,15 @@ func (a *app) statusCommand() *cobra.Command {
 	var t *target
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show which ranks wait, problems, and the local ranks", Args: argCount(0, 0),
-		Long: `Show which rank waits for what from which rank and for how long, the longest wait
+		Long: `Show which rank waits for which operation of which rank and for how long, the longest wait
 first, and possible deadlocks; then problems, pending collective calls, messages that no
 receive has matched, attached programs, and dropped packets.
 
-The table lists the local ranks. TRANSPORTS are those of their links. OFFLOAD is what
-the kernel does for UDP: batches of datagrams in a system call, segmentation of long
-messages into datagrams, coalescing of received datagrams. RECEIVE BUFFER is that of the
-UDP socket, and SHM RING that of each peer with which the rank shares memory. SINGLE
-COPY is the number of those peers whose long messages are copied once, from the sender's
+The table lists the local ranks. TRANSPORTS lists the transports of their links. OFFLOAD
+lists the kernel's UDP offloads: batches of datagrams in a system call, segmentation of long
+messages into datagrams, coalescing of received datagrams. RECEIVE BUFFER is the size of the
+UDP socket's buffer, and SHM RING the size of the ring for each peer in shared memory. SINGLE
+COPY is the number of these peers whose long messages are copied once, from the sender's
 memory to the receiver's; it needs the permission to read that memory (ptrace).
 OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the processor.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
@@ -48,8 +48,8 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 	return cmd
 }
 
-// status returns the result of query. If wait is positive, it instead waits for up to this time until the daemon is
-// ready, and returns the daemon's status.
+// queryOrWait returns the result of query. If wait is positive, it instead waits for up to this time until the daemon
+// is ready, and returns the daemon's status.
 func (a *app) queryOrWait(ctx context.Context, wait time.Duration,
 	query func(context.Context) (state.Status, error)) (state.Status, error) {
 	if wait <= 0 {

@@ -30,7 +30,7 @@ func failureLines(status *state.Status) []string {
 		}
 	}
 	if more := len(status.Failures) - maxShownFailures; more > 0 {
-		lines = append(lines, fmt.Sprintf("  and %d more, which --json has", more))
+		lines = append(lines, fmt.Sprintf("  and %d more: see --json", more))
 	}
 	return append(lines, "")
 }

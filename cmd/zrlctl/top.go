@@ -29,15 +29,15 @@ func (a *app) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top", Short: "Show waiting ranks, problems, ranks and peers, live", Args: argCount(0, 0),
 		Long: `Show the state of the daemon, live: why ranks wait, as zrlctl why explains with evidence;
-which rank waits for what from which rank, the longest wait first; problems; local ranks; peers. Waits of less
-than 1 s are only counted. Rates are differences between two refreshes, so the first has
-none. A message between two local ranks counts at both.
+which rank waits for which operation of which rank, the longest wait first; problems; local
+ranks; peers. Waits of less than 1 s are only counted. Rates are differences between two
+refreshes, so the first shows none. A message between two local ranks counts for both.
 
 Keys: q quits; arrows, j and k, Page Up and Page Down, g and G scroll; p pauses; s sorts
 peers by problems, traffic, round trip or rank; / filters by words: 17 is a rank, 0>17
 a pair, any other word part of an address, a profile or an error; ? shows the keys.
 
-Without a terminal, print one snapshot after another, and with --json one object a line.`,
+Without a terminal, print a snapshot at each refresh; with --json, one object a line.`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			if t.interval < minInterval {
 				return usageErrorf("--interval %v: must be at least %v", t.interval, minInterval)

@@ -109,7 +109,7 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// take shows an answer, or discards it if the display is paused.
+// showResult shows the result of a query, or discards it if the display is paused.
 func (w *watcher) showResult(result queryResult) {
 	if w.paused {
 		return

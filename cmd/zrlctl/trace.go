@@ -24,21 +24,21 @@ type traceFlags struct {
 func (a *app) traceCommand() *cobra.Command {
 	var flags traceFlags
 	cmd := &cobra.Command{
-		Use: "trace -o FILE", Short: "Write messages and calls of the daemon's ranks as a trace while they come",
+		Use: "trace -o FILE", Short: "Record messages and calls of the daemon's ranks as a trace",
 		Args: cobra.NoArgs,
-		Long: `Write the messages of the daemon's ranks, as they come, as a trace for ui.perfetto.dev, until
-interrupted or for the time of --for. A rank is a process, with a track for each rank that
-it sends to or receives from: a message is a slice with its phases, and an arrow leads to
-its slice at the receiver. The calls of its program are on another track: sends, receives
-and collective calls by name. Counters are the rank's posted receives, unexpected messages
-and sends in flight. Problems are on a track of their own.
+		Long: `Record the messages of the daemon's ranks as a trace for ui.perfetto.dev, until interrupted
+or for the duration of --for. A rank is a process, with a track for each peer: a message is
+a slice with its phases, and an arrow leads to its slice at the receiver. The calls of the
+rank's program are on another track: sends, receives and collective calls by name. Counters
+show the rank's posted receives, unexpected messages and sends in flight. Problems have a
+separate track.
 
-The messages are those that the flight recorder sees: those through shared memory need
-record.shared_memory in the configuration. The file is valid at any time. A message or call
-is in it when it has ended, or at the end.
+The trace contains the messages that the flight recorder records; messages through shared
+memory need record.shared_memory in the configuration. The file is valid at any time. A
+message or call is written when it is complete, or at the end.
 
-With --job, the trace is that of the job's ranks on this host, as far as their messages go
-over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
+With --job, trace the job's ranks on this host, except for messages that do not use a
+network. zrlctl run, MPICH's mpiexec and srun start jobs.`,
 		Example: `  zrlctl trace -o run.perfetto-trace --for 30s
   zrlctl trace -o job.perfetto-trace --job zrlctl_4711`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +47,7 @@ over a network: zrlctl run, MPICH's mpiexec and srun start jobs.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&flags.output, "output", "o", "", "write to this file; - is standard output")
-	fl.StringVar(&flags.job, "job", "", "trace this job in place of a daemon")
+	fl.StringVar(&flags.job, "job", "", "trace this job instead of a daemon")
 	fl.DurationVar(&flags.duration, "for", 0, "end after this time (default: when interrupted)")
 	return cmd
 }

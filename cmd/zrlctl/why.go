@@ -29,11 +29,11 @@ func (a *app) whyCommand() *cobra.Command {
 with the evidence and the next step. With RANK, print only why that rank waits, and who
 waits for it.
 
-A daemon, or a job on this host, knows the state of its own ranks, and asks those of other
-hosts over its links to them, if these have the profile extended, for a second at most.
---daemons asks other daemons as well, where only HTTP connects them: URLs of their HTTP
-servers, or paths of control sockets. Ranks that have not answered, and deployed nodes, which
-cannot be asked, are named.
+A daemon, or a job on this host, knows the state of its own ranks. It asks for the state of
+ranks on other hosts over its links to them, for at most a second, if the links use the
+extended profile. --daemons also asks other daemons that are only reachable through HTTP:
+URLs of their HTTP servers, or paths of control sockets. Ranks that have not answered, and
+deployed nodes, which cannot be asked, are listed.
 
 Exit codes: 0 no rank waits; 5 ranks wait, and the causes are printed; 3 no rank is known
 to wait, but a daemon or a rank of the job has not answered, or the job belongs to another
@@ -92,7 +92,7 @@ func (w *why) parseArgs(args []string) (err error) {
 var (
 	errWaits      = errors.New("ranks wait")
 	errUnanswered = errors.New("a daemon has not answered")
-	errDoubts     = errors.New("what the ranks say is not certain")
+	errDoubts     = errors.New("the state of the ranks is uncertain")
 )
 
 // causesText returns the reasons for waits as text, for the output of zrlctl status.

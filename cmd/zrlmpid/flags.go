@@ -52,13 +52,13 @@ Run the local ranks of a ZRLMPI cluster: hosts for programs, and stand-ins for F
 A line that starts with "ready" is printed when all sockets are bound.
 
 SIGHUP reloads the configuration with the same flags, without interrupting messages. A
-configuration that is invalid or needs a restart is refused as a whole, and the log says
-why. SIGINT or SIGTERM stops zrlmpid: messages in progress have the configuration's
-stop_timeout to complete. A second signal ends it immediately. zrlmpid does not wait for
-its log: lines that cannot be written are lost, and counted.
+configuration that is invalid or needs a restart is rejected as a whole, and the reason is
+logged. SIGINT or SIGTERM stops zrlmpid: messages in progress may complete within the
+configuration's stop_timeout. A second signal ends it immediately. zrlmpid never waits for
+its log: lines that cannot be written are dropped and counted.
 
-Exit codes: 0 stopped by a signal; 1 failure that may pass, as when an address is not there
-yet; 2 invalid flags or configuration, which only an edit can fix.
+Exit codes: 0 stopped by a signal; 1 failure that may be temporary, such as an address that
+is not configured yet; 2 invalid flags or configuration, which only an edit can fix.
 
 Flags:
 `
@@ -120,10 +120,10 @@ func (f *flags) newFlagSet() *flag.FlagSet {
 	set.SetOutput(io.Discard)
 	set.StringVar(&f.config, "config", "", "configuration `file` (-: standard input)")
 	set.BoolVar(&f.checkConfig, "check-config", false,
-		"check the configuration and the files for TLS that it names, print the errors, and exit")
+		"check the configuration and its TLS files, print the errors, and exit")
 	set.BoolVar(&f.printConfig, "print-config", false, "print the configuration with all defaults, and exit")
 	set.StringVar(&f.cluster, "cluster", "",
-		"`file` in place of a configuration: upstream's cluster.json or the answer of the resource manager")
+		"`file` instead of a configuration: upstream's cluster.json or the answer of the resource manager")
 	set.StringVar(&f.addresses, "addresses", "",
 		"with --cluster: address `pool` for the ranks, as in 127.0.0.1-127.0.0.4 or 10.1.0.0/24")
 	set.BoolVar(&f.standins, "standins", false, "with --cluster: run stand-ins for all FPGA ranks")
@@ -131,7 +131,7 @@ func (f *flags) newFlagSet() *flag.FlagSet {
 		"jacobi, kmeans, matvec, backsub, \"exec:/path/prog args\" or \"rtl:/path/simulator args\"")
 	set.Func("host", "with --cluster: `ranks` of host programs, as in 0,3 (default: the first CPU rank)",
 		parseRankList(&f.hosts))
-	set.Func("fpga", "with --cluster: `ranks` that are FPGAs now, of those that the file lists as both CPU and FPGA",
+	set.Func("fpga", "with --cluster: `ranks` to treat as FPGAs, if the file lists them as both CPU and FPGA",
 		parseRankList(&f.fpgas))
 	set.StringVar(&f.control, "control", "", "control `socket`; overrides configuration and environment")
 	set.Func("http", "`address` of status page, metrics and health, as in 127.0.0.1:9627; \"\" disables HTTP; "+

@@ -103,7 +103,7 @@ func TestOutputCannotBeWritten(t *testing.T) {
 					}
 					select {
 					case end := <-ended:
-						t.Fatalf("%s: %v; the daemon has ended: %v", what, err, end)
+						t.Fatalf("%s: %v; the daemon exited: %v", what, err, end)
 					case <-ctx.Done():
 						t.Fatalf("%s: %v", what, err)
 					case <-time.After(10 * time.Millisecond):

@@ -119,8 +119,7 @@ func exitCode(err error) int {
 }
 
 // errTemporary is appended to errors that may be temporary, such as an address that is not configured yet.
-var errTemporary = errors.New("exit code 1: zrlmpid.service starts it again every second, until the reason has passed " +
-	"or it is stopped")
+var errTemporary = errors.New("exit code 1: zrlmpid.service restarts it every second, until it succeeds or is stopped")
 
 // underSystemd reports whether systemd started this process as part of a unit.
 func underSystemd() bool { return os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(os.Getpid()) }

@@ -279,7 +279,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{name: "late address", text: late, code: exitFailure, says: "this machine does not have that address"},
 		{name: "late address, systemd", text: late, systemd: true, code: exitFailure,
-			says: "zrlmpid.service starts it again every second"},
+			says: "zrlmpid.service restarts it every second"},
 		{name: "TLS file", text: tls, args: []string{"--check-config"}, code: exitFailure, says: "/no/such/cert.pem"},
 		{name: "configuration", text: good + "log: {level: loud}\n", code: exitUsage, says: "log.level"},
 	} {

@@ -23,7 +23,7 @@ type Cluster struct {
 	// compiler, and 0 in the resource manager's answer. From level 1 on, collectives are trees.
 	ComOpt int
 
-	// source maps keys to lines of the file. unknown holds an error for each unused key of a cluster file.
+	// source maps keys to lines of the file. unknownKeyErrs holds an error for each unused key of a cluster file.
 	source         strictyaml.Source
 	unknownKeyErrs []error
 }

@@ -1,6 +1,5 @@
-// Package cluster imports the two files with which upstream describes a
-// cluster, as they are: the cluster file that upstream's compiler reads, and
-// the resource manager's answer about a cluster that it has allocated.
+// Package cluster imports the two files with which upstream describes a cluster: the cluster file that upstream's
+// compiler reads, and the resource manager's answer about a cluster that it has allocated.
 //
 //	{"nodes": {"cpu": [0], "fpga": [1, 2, 3]}, "config": {"com_opt": 0, "mem_opt": 0}}
 //

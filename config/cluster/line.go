@@ -26,8 +26,8 @@ type CommandLine struct {
 }
 
 // commandLineUsage is appended to errors about a line.
-const commandLineUsage = "the start-up line is PROGRAM udp OWN-ADDRESS SIZE RANK, then the addresses of the other ranks in " +
-	"the order of ranks, then the program's own arguments"
+const commandLineUsage = "the start-up line is PROGRAM udp OWN-ADDRESS SIZE RANK, then the addresses of the other ranks " +
+	"in the order of ranks, then the program's own arguments"
 
 // IsCommandLine reports whether args, which begin with the program's name, look like a start-up line.
 func IsCommandLine(args []string) bool {

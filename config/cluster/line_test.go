@@ -89,7 +89,8 @@ func TestLineSame(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}]": "",
-		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.3, peer: cpu}]": "ranks: rank 1 is at 10.0.0.2:2718 in the start-up line and at 10.0.0.3:2718 in the configuration: correct one of them",
+		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.3, peer: cpu}]": "ranks: rank 1 is at " +
+			"10.0.0.2:2718 in the start-up line and at 10.0.0.3:2718 in the configuration: correct one of them",
 		"ranks: [{rank: 0, address: 10.0.0.1, run: host}, {rank: 1, address: 10.0.0.2, peer: cpu}, {rank: 2, " +
 			"address: 10.0.0.4, peer: fpga}]": "ranks: the start-up line has 2 ranks, the configuration 3",
 	} {

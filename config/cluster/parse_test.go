@@ -107,7 +107,8 @@ func TestUnknownKeys(t *testing.T) {
 		"\n" +
 		`f.json:3: nodes: unknown key "gpu" (did you mean "cpu"?): the keys here are cpu, fpga` + "\n" +
 		`f.json:1: unknown key "y": the keys here are nodes, config`
-	if got := warnings("{\"y\": [{\"z\": 1}], \"nodes\": {\n\"cpu\": [0],\n\"gpu\": [9]},\n\"config\": {\"comopt\": 1}}"); got != want {
+	file := "{\"y\": [{\"z\": 1}], \"nodes\": {\n\"cpu\": [0],\n\"gpu\": [9]},\n\"config\": {\"comopt\": 1}}"
+	if got := warnings(file); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if got := warnings(answer); strings.Contains(got, "unknown key") {

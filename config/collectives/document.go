@@ -1,6 +1,5 @@
 // Package collectives reads and writes tables of algorithms for collective operations as YAML files, and parses the
-// choice
-// of an algorithm given as text.
+// text form of a choice of an algorithm.
 package collectives
 
 import (
@@ -98,7 +97,7 @@ type Entry struct {
 type Decision struct {
 	// MaxBytes is the greatest length in bytes of the range; nil means no limit.
 	MaxBytes *bytesize.Size `yaml:"up_to,omitempty" json:"up_to,omitempty"`
-	// Choice lists choices, fastest first. The first one that supports the call is used.
+	// Choices lists the choices, fastest first. The first one that supports the call is used.
 	Choices []choice.Choice `yaml:"by" json:"by"`
 }
 
@@ -134,7 +133,7 @@ func flowNode(v any) (*yaml.Node, error) {
 	return &n, err
 }
 
-// Decide makes the decisions of an entry from its medians, with choice.Decide.
+// Decide makes the decisions of an entry from its medians, with choice.DecideSpans.
 func (e *Entry) Decide(worth float64) {
 	medians := make([]choice.Series, len(e.Medians))
 	for i, s := range e.Medians {
@@ -151,10 +150,10 @@ func (e *Entry) Decide(worth float64) {
 	}
 }
 
-// Collective is a coll.Collective whose text form is choice.Name.
+// Collective is a coll.Collective whose text form is choice.CollectiveName.
 type Collective coll.Collective
 
-// MarshalText returns choice.Name.
+// MarshalText returns choice.CollectiveName.
 func (c Collective) MarshalText() ([]byte, error) {
 	return []byte(choice.CollectiveName(coll.Collective(c))), nil
 }
@@ -191,7 +190,7 @@ func Load(r io.Reader, name string) (*Table, error) {
 func New(d *Document) (*Table, error) { return newTable(d, new(strictyaml.Source)) }
 
 const fileHeader = `# Which algorithm runs a collective, and why. zrlbench tune writes such a file; the
-# keys are those of docs/collectives.md. Decisions may be changed by hand; all ranks of a
+# keys are documented in docs/collectives.md. Decisions may be changed by hand; all ranks of a
 # cluster need the same.
 `
 

@@ -97,7 +97,7 @@ func choiceProblem(of coll.Collective, c choice.Choice) string {
 		strings.Join(segmented, " or "))
 }
 
-// ParseName is the inverse of choice.Name. The error lists the valid names.
+// ParseName is the inverse of choice.CollectiveName. The error lists the valid names.
 func ParseName(name string) (coll.Collective, error) {
 	for c := coll.Barrier; c <= coll.Exscan; c++ {
 		if choice.CollectiveName(c) == name {

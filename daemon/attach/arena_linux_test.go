@@ -97,7 +97,7 @@ func TestPlaced(t *testing.T) {
 		}
 		got := make([]byte, n)
 		attachtest.Wait(t, attachtest.Recv(t, other, 0, tag, got))
-		attachtest.CheckEqual(t, "what is sent", got, want)
+		attachtest.CheckEqual(t, "the sent message", got, want)
 
 		clear(mem)
 		for id, length := range []int{n, n / 2} {
@@ -109,12 +109,12 @@ func TestPlaced(t *testing.T) {
 		if d := c.ReadDone(); d.ID != 2 || d.Err != nil || d.Stored != uint64(n) || c.In.Remaining != 0 {
 			t.Fatalf("%d bytes are received: %+v", n, d)
 		}
-		attachtest.CheckEqual(t, "what is received", mem[at:], want)
+		attachtest.CheckEqual(t, "the received message", mem[at:], want)
 		attachtest.Wait(t, attachtest.Send(t, other, 0, tag, want[:n/2]))
 		if d := c.ReadDone(); d.ID != 3 || d.Err != nil || d.Stored != uint64(n/2) {
 			t.Fatalf("%+v", d)
 		}
-		attachtest.CheckEqual(t, "what is received", mem[at:], want)
+		attachtest.CheckEqual(t, "the received message", mem[at:], want)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestPlacedGoesOn(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 		if held := before - common(); held < n {
-			t.Errorf("%d bytes are counted for what goes on", held)
+			t.Errorf("%d bytes are charged for the continuing transfer", held)
 		}
 		for i := range mem {
 			mem[i] = 0xee
@@ -255,7 +255,7 @@ func TestPlacedGoesOn(t *testing.T) {
 		sent.Store(math.MinInt64)
 		attachtest.Wait(t, received)
 		if !bytes.Equal(got, want) {
-			t.Error("it goes on with what the program has written since")
+			t.Error("the transfer continues with later data of the program")
 		}
 		attachtest.WaitUntil(t, "the copy is given back", func() bool { return before-common() < n })
 	}

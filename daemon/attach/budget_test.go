@@ -32,8 +32,7 @@ func TestBudgetOfBytes(t *testing.T) {
 	if at := h.server.AttachedPrograms()[1]; at.Rank != 1 || at.Operations != 1 || at.Bytes != 1<<20-4 {
 		t.Errorf("%+v", at)
 	}
-	// Operations that have ended release their share. Operations beyond the budget have not blocked those
-	// within it.
+	// Completed operations release their share. Operations beyond the budget do not block operations within it.
 	attachtest.Wait(t, attachtest.Send(t, b, 0, 3, make([]byte, 4)))
 	attachtest.Wait(t, attachtest.Send(t, a, 1, 1, make([]byte, 1<<20-4)))
 	attachtest.Wait(t, full)

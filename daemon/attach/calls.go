@@ -112,8 +112,8 @@ func (op *operation) setBuffers(x *collective.Operation, description int, shape 
 	}
 }
 
-// commCache caches the members of the communicators in which a program has made calls. The rank may use these
-// slices even after a call has ended.
+// commCache caches the members of the communicators in which a program has made calls. The rank may use these slices
+// even after a call ends.
 type commCache struct {
 	world  []int
 	byComm map[uint32]commMembers

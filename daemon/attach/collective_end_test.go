@@ -113,7 +113,7 @@ func TestOthersAreAborted(t *testing.T) {
 		t.Helper()
 		_, err := o.Await(attachtest.TestContext(t))
 		if err == nil && d.Rank() == 3 {
-			return // all ranks have entered and their messages have arrived: the abort came too late
+			return // the call completed before the abort
 		}
 		failed, ok := errors.AsType[*collective.CallFailedError](err)
 		if !ok || *failed != want || !errors.Is(err, collective.ErrCallFailed) || errors.Is(err, context.Canceled) ||
@@ -226,7 +226,7 @@ func TestProgramGoes(t *testing.T) {
 			call1(t, c, callOf(coll.Barrier, 0, 3, 10*round+2, nil, nil)),
 			call1(t, c, callOf(coll.Allreduce, 0, 3, 10*round+3, data, make([]byte, len(data)))),
 		}
-		attachtest.WaitUntil(t, "both are under way", func() bool { return len(calls(devices[0])) == 2 })
+		attachtest.WaitUntil(t, "both are in progress", func() bool { return len(calls(devices[0])) == 2 })
 		if round%2 == 0 {
 			h.session(0).stream.HangUp() // as if the program had been killed
 		} else if err := c.Close(attachtest.TestContext(t)); err != nil {

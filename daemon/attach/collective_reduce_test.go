@@ -180,7 +180,7 @@ func TestUserFunctionBlocks(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	other.Free()
-	attachtest.WaitUntil(t, "the call has ended", func() bool { return len(calls(devices[0])) == 0 })
+	attachtest.WaitUntil(t, "the call is done", func() bool { return len(calls(devices[0])) == 0 })
 	if recv[0] == 0xee {
 		t.Error("a function that returned late has written to the buffer of its call")
 	}

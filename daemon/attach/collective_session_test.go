@@ -51,7 +51,7 @@ func TestHostileCalls(t *testing.T) {
 		{"datatype", at(9, 2), "CALL with datatype 2"},
 		{"flag", at(10, 0x40), "CALL with flags 0x0040"},
 		{"zero", at(35, 1), "byte 35 0x01"},
-		{"no room for the description", callFrame(change(barrier(1), func(c *wire.Call) { c.Name = 1 }), ""),
+		{"description missing", callFrame(change(barrier(1), func(c *wire.Call) { c.Name = 1 }), ""),
 			"followed by 0 bytes, but its description has 16"},
 		{"huge description", callFrame(change(barrier(1),
 			func(c *wire.Call) { c.Flags, c.Ranks, c.Length = wire.FlagListed, math.MaxUint32, 1<<34-32 }), ""),
@@ -156,7 +156,7 @@ func TestInvalidCalls(t *testing.T) {
 			"ring" + strings.Repeat("\x00", 11) + "xabcd", coll.ErrCall, "end of its description is not zero"},
 		{"one listed twice", list(func(*wire.Call) {}), pad("\x00\x00\x00\x00\x02\x00\x00\x00\x02\x00\x00\x00", 4),
 			coll.ErrCall, "rank 2 of the world is listed twice in the communicator"},
-		{"one listed that is none", list(func(*wire.Call) {}),
+		{"invalid rank listed", list(func(*wire.Call) {}),
 			pad("\x00\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00", 4), mpe.ErrRank, "the cluster has ranks 0 to 2"},
 		{"listed without the rank", list(func(c *wire.Call) { c.Ranks = 1 }), pad("\x01\x00\x00\x00", 4), coll.ErrCall,
 			"it is rank 0 of the world"},
@@ -164,7 +164,7 @@ func TestInvalidCalls(t *testing.T) {
 		{"large blocks", gather, pad(sizes(1, 1<<61, 1<<61), 1), coll.ErrCall, "block 1 has"},
 		{"other blocks", gather, pad(sizes(1, 2, 1), 1), coll.ErrCall,
 			"its payload has 1 bytes and its result 3, but rank 0 gives 1 and gets 4"},
-		{"blocks that there are none of", all(func(c *wire.Call) { c.Flags = wire.FlagVector }), "abcd", coll.ErrCall,
+		{"blocks without layouts", all(func(c *wire.Call) { c.Flags = wire.FlagVector }), "abcd", coll.ErrCall,
 			"it has no layouts"},
 	} {
 		c.Write(callFrame(tt.call, tt.follows))
@@ -199,13 +199,13 @@ func TestCallClaims(t *testing.T) {
 	underWay := func(n int) func() bool {
 		return func() bool { have, _ := ses.pendingTotals(); return have == n }
 	}
-	attachtest.WaitUntil(t, "a call is under way", underWay(1))
+	attachtest.WaitUntil(t, "a call is in progress", underWay(1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for id := range uint64(100) {
 		c.Write(callFrame(large(10+id), "abcd"))
 	}
-	attachtest.WaitUntil(t, "they are under way", underWay(101))
+	attachtest.WaitUntil(t, "they are in progress", underWay(101))
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
 		t.Errorf("%d bytes were allocated", n)

@@ -109,8 +109,8 @@ func (h *harness) attachSome(t testing.TB, devices []mpe.Device, ranks ...int) [
 	return devices
 }
 
-// round makes a call on all ranks and compares the results with those of the schedule checker. number
-// distinguishes the call from other calls.
+// round makes a call on all ranks and compares the results with the schedule checker's. number distinguishes the call
+// from other calls.
 func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, algorithm string) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(number), 7))

@@ -14,7 +14,7 @@ func TestDocumentLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("| operations under way, probes included | %d |", defaultOperations),
+		fmt.Sprintf("| operations in progress, including probes | %d |", defaultOperations),
 		fmt.Sprintf("and buffers of receives | %d MiB |", defaultBytes>>20),
 		fmt.Sprintf("| probes that wait | %d |", maxProbes),
 		fmt.Sprintf("a program may have %d of them", maxProbes),

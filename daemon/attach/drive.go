@@ -19,7 +19,7 @@ import (
 // while no other goroutine does. If nothing arrives, it goes to sleep, and other goroutines then skip the
 // session too.
 
-// pollPause is how long the session's goroutine sleeps while other goroutines poll the session.
+// pollPause is the time that the session's goroutine sleeps while other goroutines poll the session.
 const pollPause = time.Millisecond
 
 // processorVisits is the number of visits after which the daemon publishes the number of the processor on which
@@ -37,8 +37,8 @@ type polledSession struct {
 	watch   progress.Watch
 	spin    progress.SpinPolicy
 
-	// beingPolled is set while a goroutine polls the session. finds counts the polls by other goroutines that found
-	// something to do. When the session ends, the owner sets over, and sets err to the reason.
+	// beingPolled is set while a goroutine polls the session. otherFinds counts the polls by other goroutines that
+	// found work. When the session ends, the owner sets finished, and sets err to the reason.
 	beingPolled atomic.Bool
 	otherFinds  atomic.Uint32
 	finished    bool
@@ -48,7 +48,7 @@ type polledSession struct {
 	// skippedRank is set if the last poll handled frames and therefore skipped the rank.
 	skippedRank bool
 
-	// isAsleep is set while no goroutine polls the session. awaken clears it.
+	// isAsleep is set while no goroutine polls the session. wakeUp clears it.
 	isAsleep atomic.Bool
 	wake     chan struct{} // wakes up the session's goroutine
 }
@@ -143,10 +143,10 @@ func (p *polledSession) poll() bool {
 	return found || n > 0
 }
 
-// handleFrames handles all complete frames. It returns ErrNothing if there are no more for now.
+// handleFrames handles all complete frames. It returns ErrNoData if there are no more for now.
 func (p *polledSession) handleFrames() (frames int, err error) {
 	for ; frames < maxFramesPerPoll; frames++ {
-		if p.session.tooManyRefusals() { // only check whether the connection has ended
+		if p.session.tooManyRefusals() { // only check whether the connection is closed
 			return frames, p.rings.Ready(math.MaxInt)
 		}
 		err := p.session.reader.FrameReady()
@@ -181,7 +181,7 @@ func (p *polledSession) sleep(polled time.Duration) {
 	}
 }
 
-// ended schedules a poll of the session after an operation has completed.
+// notifyCompletion schedules a poll of the session after an operation has completed.
 func (p *polledSession) notifyCompletion() {
 	if p.isAsleep.Load() {
 		p.wakeUp()

@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// ends tracks the running operations of a session, and the completed operations that have not been answered
-// yet.
+// completionQueue tracks the running operations of a session, and the completed operations that have not been answered.
 type completionQueue struct {
 	// onCompletion is called after an operation has completed. It must neither block nor call the rank.
 	onCompletion func()
@@ -50,7 +49,7 @@ func (e *completionQueue) watch(op *operation) (alone bool) {
 	return alone
 }
 
-// addCompleted adds a completed operation, unless take has already removed it.
+// addCompleted adds a completed operation, unless remove has already removed it.
 func (e *completionQueue) addCompleted(op *operation) {
 	e.mu.Lock()
 	if op.running {
@@ -96,8 +95,8 @@ func (e *completionQueue) cancel(op *operation) {
 	}
 }
 
-// take removes an operation that has not been answered and reports whether it did so. If it did, only the
-// caller may end the operation.
+// remove removes an operation that has not been answered and reports whether it did so. If it did, only the caller may
+// end the operation.
 func (e *completionQueue) remove(op *operation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,7 +20,7 @@ type world struct {
 	mu    sync.Mutex
 	hosts []int
 	ranks []*fakeRank
-	// orderedPeers is the number of a rank whose messages match by order, or 0.
+	// byOrder is the number of a rank whose messages match by order, or 0.
 	byOrder int
 }
 
@@ -353,7 +353,7 @@ func (op *fakeOp) Free() {
 	defer op.r.w.mu.Unlock()
 	op.use()
 	if !op.ended {
-		panic("an operation is freed before it has ended")
+		panic("an operation is freed before it is done")
 	}
 	op.freed = true
 	op.r.kept--

@@ -216,7 +216,7 @@ func TestClaims(t *testing.T) {
 		c.Write(attachtest.StartFrame(attachtest.SendStart(10+id, 1<<20), []byte("abcd")))
 	}
 	c.Write(attachtest.StartFrame(attachtest.SendStart(1000, 0), nil))
-	attachtest.WaitUntil(t, "they are under way",
+	attachtest.WaitUntil(t, "they are in progress",
 		func() bool { _, bytes := ses.pendingTotals(); return bytes == 200<<20+1 })
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {

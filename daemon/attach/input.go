@@ -41,7 +41,7 @@ func (in *pollingReader) Close() {
 	in.Link.Close()
 }
 
-// Read reads the available bytes. It blocks while there are none.
+// Read reads the available bytes. It blocks until some are available.
 func (in *pollingReader) Read(b []byte) (n int, err error) {
 	if n, err = in.Link.Read(b); !errors.Is(err, wire.ErrNoData) {
 		return n, err

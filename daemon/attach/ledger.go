@@ -28,8 +28,8 @@ type ledger struct {
 	mu    sync.Mutex
 	ops   map[uint64]*operation
 	bytes int64
-	// workBytes is the memory that calls may need in addition to their bytes, and listed is the memory for their
-	// communicators. drawn is the part of the program's charges drawn from common memory.
+	// workBytes is the memory that calls may need in addition to their bytes, memberBytes the memory for their
+	// communicators. drawnBytes is the part of the program's charges drawn from common memory.
 	workBytes, memberBytes, drawnBytes int64
 	// spareBuffers holds large buffers for reuse by later operations, oldest first.
 	spareBuffers [][]byte
@@ -40,8 +40,8 @@ type ledger struct {
 	// message's source. The program must receive each of these messages once. Those it has not received are
 	// dropped when the session ends.
 	claims map[int]int
-	// refusals is the number of unread answers to rejected operations. less is signaled when refusals
-	// decreases, and when gone is set at the end of the session.
+	// refusals is the number of unread answers to rejected operations. refusalRead is signaled when refusals decreases,
+	// and when sessionEnded is set at the end of the session.
 	refusals     int
 	refusalRead  chan struct{}
 	sessionEnded bool
@@ -153,7 +153,7 @@ func (l *ledger) discharge(op *operation) {
 	l.returnExcess()
 }
 
-// find returns the operation with the given id, or nil. It ignores operations that have ended.
+// find returns the operation with the given id, or nil. It ignores operations that are done.
 func (l *ledger) find(id uint64) *operation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,7 +271,7 @@ func (l *ledger) chargeSpare(b []byte) bool {
 	return true
 }
 
-// keep keeps a buffer for reuse if the program has been charged for it. Otherwise it frees the buffer.
+// storeSpare stores a buffer for reuse if the program has been charged for it. Otherwise it frees the buffer.
 func (l *ledger) storeSpare(b []byte, charged bool) {
 	if charged {
 		l.mu.Lock()

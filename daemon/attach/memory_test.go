@@ -129,7 +129,7 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 	c.Write(attachtest.StartFrame(r, nil))
 	send(1001, 0, 8*length)
 	ses := h.session(0)
-	attachtest.WaitUntil(t, "the message has arrived", func() bool {
+	attachtest.WaitUntil(t, "the message is received", func() bool {
 		ses.mu.Lock()
 		defer ses.mu.Unlock()
 		op := ses.ops[1000]
@@ -151,7 +151,7 @@ func TestEndedSendsHoldNoMemory(t *testing.T) {
 		}
 		return ended, ses.bytes, buffers
 	}
-	attachtest.WaitUntil(t, "all sends have ended", func() bool { ended, _, _ := held(); return ended == sends })
+	attachtest.WaitUntil(t, "all sends are done", func() bool { ended, _, _ := held(); return ended == sends })
 	if _, bytes, buffers := held(); bytes != 8*length || buffers != 0 {
 		t.Errorf("%d bytes and %d buffers are held", bytes, buffers)
 	}
@@ -163,7 +163,7 @@ func TestUnreadMessagesAreReturned(t *testing.T) {
 	const length = 2 * maxShare // one half is drawn from common memory
 	for name, end := range map[string]func(c *attachtest.RawClient){
 		"it closes the connection": func(c *attachtest.RawClient) { c.Conn.Close() },
-		"it says that it goes":     func(c *attachtest.RawClient) { c.Write(wire.AppendHeader(nil, wire.FrameBye, 0)) },
+		"it sends BYE":             func(c *attachtest.RawClient) { c.Write(wire.AppendHeader(nil, wire.FrameBye, 0)) },
 		"it breaks a rule": func(c *attachtest.RawClient) {
 			c.Write(wire.AppendHeader(nil, wire.FrameWelcome,
 				0))
@@ -184,14 +184,14 @@ func TestUnreadMessagesAreReturned(t *testing.T) {
 				c.Write(attachtest.DataFrame(1001, make([]byte, wire.ChunkLen)))
 			}
 			ses := h.session(0)
-			attachtest.WaitUntil(t, "the message has arrived", func() bool {
+			attachtest.WaitUntil(t, "the message is received", func() bool {
 				ses.mu.Lock()
 				defer ses.mu.Unlock()
 				op := ses.ops[1000]
 				return op != nil && op.ended
 			})
 			if h.common() == idle {
-				t.Fatal("the message takes nothing of what is common")
+				t.Fatal("the message uses no common memory")
 			}
 			end(c)
 			attachtest.WaitUntil(t, "its memory is common", func() bool { return h.common() == idle })

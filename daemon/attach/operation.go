@@ -20,29 +20,29 @@ type operation struct {
 	wire.Start
 	// call describes a collective call. Its memory is reused by later calls.
 	call *programCall
-	// memory is the payload buffer. got is the number of payload bytes received so far.
+	// memory is the payload buffer. payloadReceived is the number of payload bytes received.
 	memory          []byte
 	payloadReceived uint64
-	// chargedBytes is the memory charged for the payload; work is the memory charged for a call's other needs.
+	// chargedBytes is the memory charged for the payload, workBytes the memory charged for a call's other needs.
 	chargedBytes, workBytes int64
 	rejected                bool
 
-	// rankOp is the rank's operation once it is running. begun is set once the operation has been started; stop is
-	// set for a waiting probe.
+	// rankOp is the rank's operation once it is running. started is set once the operation has been started. stopProbe
+	// is set for a waiting probe.
 	rankOp    notifyingOp
 	started   bool
 	stopProbe context.CancelCauseFunc
-	// running is set until the operation's completion is about to be answered; ends guards it. onEnd is called on
-	// completion, and isAwaited before it, unless that is nil. Both are reused by later operations.
+	// running is set until the operation's completion is about to be answered; completionQueue.mu guards it. onEnd is
+	// called on completion, and isAwaited, if not nil, before it. Both are reused by later operations.
 	running   bool
 	onEnd     func()
 	isAwaited func() bool
-	// queue[0] is the index of the queue that holds a send. ahead is the number of queues in which the
-	// operation is not first.
+	// queue[0] is the index of the queue that holds a send. queuesAhead is the number of queues in which the operation
+	// is not first.
 	queue       [1]int
 	queuesAhead int
 
-	// The ledger guards ended. Once ended is set, done, sent and answered belong to the outbox.
+	// The ledger guards ended. Once ended is set, done, bytesSent and answered belong to the outbox.
 	ended     bool
 	done      wire.Done
 	bytesSent int
@@ -125,7 +125,7 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	op.session.deferredAnswers = true
 }
 
-// resultBytes returns how many bytes of a received message or a call's result are to be sent to the program.
+// resultBytes returns the number of bytes of a received message or a call's result to send to the program.
 func (op *operation) resultBytes(st *mpe.Status, err error) int {
 	if op.Kind == wire.OpCall && err == nil {
 		return len(op.Buf)
@@ -167,9 +167,9 @@ type detacher interface {
 	Abandon(cause error, keep mpe.KeepFunc) (mpe.Status, error)
 }
 
-// detach ends, with the error cause, an operation that take has removed. gone means that the program is gone;
-// otherwise the program no longer waits for the operation. If the transfer continues, its buffer is charged to
-// common memory until the transfer ends.
+// detach ends, with the error cause, an operation that remove has removed. gone means that the program is gone;
+// otherwise the program no longer waits for the operation. If the transfer continues, its buffer is charged to common
+// memory until the transfer ends.
 func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.rankOp.(detacher)
 	large := max(cap(op.memory), len(op.Buf)) >= anonmem.MinMapped

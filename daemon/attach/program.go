@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// Attached describes a program that is attached to a rank.
+// AttachedProgram describes a program that is attached to a rank.
 type AttachedProgram struct {
 	Rank int
 	wire.Credentials

@@ -73,8 +73,8 @@ func (q *queues) remove(op *operation) {
 func (q *queues) numAhead(op *operation) int { return slices.Index(q.byPeer[q.indexes(op)[0]], op) }
 
 // missingPayload tracks the missing payload of sends and calls that ended early. The program may already be sending
-// this payload, so the session discards the corresponding DATA frames. Any other DATA frame without an
-// operation is a protocol violation. Only the reading goroutine uses unsent.
+// this payload, so the session discards the corresponding DATA frames. Any other DATA frame without an operation is a
+// protocol violation. Only the reading goroutine uses missingPayload.
 type missingPayload struct {
 	// remaining maps an operation's id to the number of bytes that may still arrive.
 	remaining map[uint64]uint64
@@ -83,7 +83,7 @@ type missingPayload struct {
 	overflowed bool
 }
 
-// maxMissing is the maximum number of operations in unsent. A limit is needed because programs may never send
+// maxMissing is the maximum number of operations in a missingPayload. A limit is needed because programs may never send
 // the rest.
 const maxMissing = 1024
 

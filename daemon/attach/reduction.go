@@ -28,7 +28,7 @@ type reduction struct {
 	mu sync.Mutex
 	// sent is set once REDUCE has been written; answered is set once REDUCED has been read.
 	sent, answered bool
-	// cause is the reason why the call has ended, or nil.
+	// cause is the reason why the call ended, or nil.
 	cause error
 	// operands contains both operands of REDUCE. It is nil if REDUCE must not be sent.
 	operands []byte
@@ -38,7 +38,7 @@ type reduction struct {
 	err    error
 }
 
-// cancel cancels the reduction because its call has ended. It does not block.
+// cancel cancels the reduction when its call ends. It does not block.
 func (r *reduction) cancel(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +48,8 @@ func (r *reduction) cancel(cause error) {
 	}
 }
 
-// reduce is the reduction operation of the call: inout = in ∘ inout. It waits for the program. It returns the
-// program's error or the reason why the call has ended.
+// reduce is the reduction operation of the call: inout = in ∘ inout. It waits for the program. It returns the program's
+// error or the reason why the call ended.
 func (r *reduction) reduce(in, inout []byte) error {
 	if err := r.session.stream.Await(r.session.ctx, r.idle); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *reduction) askProgram(operands, result []byte) error {
 	r.mu.Unlock()
 	r.session.outbox.Send(r)
 	for {
-		gone := r.session.stream.Await(r.session.ctx, r.changed) // non-nil if the session has ended
+		gone := r.session.stream.Await(r.session.ctx, r.changed) // non-nil if the session ended
 		r.mu.Lock()
 		err := cmp.Or(r.cause, gone)
 		if err != nil || r.sent && r.answered {

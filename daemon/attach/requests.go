@@ -133,8 +133,8 @@ func (s *session) startOrQueue(op *operation) {
 	}
 }
 
-// readData handles DATA, which carries more payload of a send or call. It discards the payload if the operation
-// has ended early.
+// readData handles DATA, which carries more payload of a send or call. It discards the payload if the operation ended
+// early.
 func (s *session) readData() error {
 	id, err := s.reader.ReadID()
 	if err != nil {

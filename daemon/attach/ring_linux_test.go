@@ -201,7 +201,7 @@ func TestSlowProgram(t *testing.T) {
 	attachtest.CheckEqual(t, "the message", got, data)
 }
 
-// polledSession returns the polling state of a session that uses rings, or nil while WELCOME is being sent.
+// polling returns the polling state of a session that uses rings, or nil while WELCOME is being sent.
 func (h *harness) polling(rank int) *polledSession {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
@@ -249,7 +249,7 @@ func TestProcessors(t *testing.T) {
 	client := h.dial(t, 0)
 	attachtest.Wait(t, attachtest.Send(t, client, 1, 0, nil))
 	if n := h.session(0).polling.rings.PeerProcessor(); n >= 0 {
-		t.Errorf("the program says that it is on processor %d", n)
+		t.Errorf("the program reports processor %d", n)
 	}
 }
 
@@ -385,7 +385,7 @@ func TestSleepsWhileOthersPoll(t *testing.T) {
 	})
 }
 
-// mappings returns how many mappings of handed-over memory the process has.
+// mappings returns the number of mappings of handed-over memory in the process.
 func mappings(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/maps")

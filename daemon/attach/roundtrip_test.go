@@ -94,7 +94,7 @@ func TestProbe(t *testing.T) {
 		}
 		probed <- err
 	}()
-	attachtest.WaitUntil(t, "the probe is under way",
+	attachtest.WaitUntil(t, "the probe is in progress",
 		func() bool { return h.server.AttachedPrograms()[1].Operations == 1 })
 	attachtest.Wait(t, attachtest.Recv(t, b, 0, 5, make([]byte, 5)))
 	attachtest.Wait(t, attachtest.Send(t, a, 1, 6, nil))
@@ -138,7 +138,7 @@ func TestOversubscribed(t *testing.T) {
 			r := attachtest.Recv(t, a, 1, 0, back)
 			attachtest.Wait(t, attachtest.Send(t, a, 1, 0, data))
 			attachtest.Wait(t, r)
-			attachtest.CheckEqual(t, "what came back", back, data)
+			attachtest.CheckEqual(t, "the echo", back, data)
 		}
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -97,7 +97,7 @@ func NewServer(ranks Ranks, opts Options) *Server {
 		sessions: make(map[int]*session)}
 }
 
-// begin divides the memory among programs. It is not called before the ranks are known.
+// divideMemory divides the memory among programs. It is not called before the ranks are known.
 func (s *Server) divideMemory() {
 	m, programs := &s.memory, int64(max(len(s.ranks.Hosts()), 1))
 	m.mu.Lock()
@@ -212,7 +212,7 @@ func (s *Server) sendWelcome(ses *session, welcome wire.Welcome, peers []byte, c
 			if err != nil {
 				rings.Close()
 			}
-			s.mu.Lock() // Attached may already access the session
+			s.mu.Lock() // AttachedPrograms may already access the session
 			defer s.mu.Unlock()
 			ses.polling, ses.stream = sess, rings
 			return err
@@ -241,7 +241,7 @@ func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.C
 	ses.run(ctx)
 }
 
-// refuse logs a refusal and, if the program is still connected, answers it.
+// rejectProgram logs a refusal and, if the program is still connected, answers it.
 func (s *Server) rejectProgram(to io.Writer, err error) {
 	answer, ok := asRefusal(err)
 	limit, limited := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
@@ -273,7 +273,7 @@ func (s *Server) acceptHello(
 	from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error,
 ) (*session, error) {
 	hosts := s.ranks.Hosts()
-	// If there are no host ranks, the answer to HELLO says so.
+	// If there are no host ranks, the answer to HELLO contains that error.
 	if len(hosts) > 0 && len(s.allowedRanks(who, hosts)) == 0 {
 		return nil, s.permissionError(who, wire.AnyRank)
 	}
@@ -312,7 +312,7 @@ func (s *Server) acceptHello(
 	return ses, err
 }
 
-// allowedRanks returns those of the given ranks that a program may attach to.
+// allowedRanks returns the subset of ranks that a program may attach to.
 func (s *Server) allowedRanks(who wire.Credentials, ranks []int) []int {
 	var allowed []int
 	for _, rank := range ranks {

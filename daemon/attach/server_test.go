@@ -102,7 +102,7 @@ func TestShutDown(t *testing.T) {
 		_, _, err := a.Probe(attachtest.TestContext(t), mpe.Match{Source: 1, Tag: 3}, true)
 		probed <- err
 	}()
-	attachtest.WaitUntil(t, "all are under way", func() bool { return h.server.AttachedPrograms()[0].Operations == 3 })
+	attachtest.WaitUntil(t, "all are in progress", func() bool { return h.server.AttachedPrograms()[0].Operations == 3 })
 	h.shutDown(t)
 	for _, op := range ops {
 		if _, err := op.Await(attachtest.TestContext(t)); !errors.Is(err, mpe.ErrClosed) ||

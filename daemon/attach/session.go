@@ -29,21 +29,21 @@ type session struct {
 	credentials wire.Credentials
 	dev         mpe.Device
 	attachedAt  time.Time
-	// polledSession is non-nil if frames are exchanged through rings.
+	// polling is non-nil if frames are exchanged through rings.
 	polling *polledSession
-	// arena is shared memory for payload. The program may modify it at any time. The same applies to awaited, which
-	// is nil without rings; the rank reads it until all operations have ended.
+	// arena is shared memory for payload. The program may modify it at any time. The same applies to awaited, which is
+	// nil without rings; the rank reads it until all operations are done.
 	arena   []byte
 	awaited *wire.Awaited
 
-	// ctx is cancelled when the session ends. running is the number of the session's goroutines; idle is
-	// signaled when the last one exits.
+	// ctx is cancelled when the session ends. running is the number of the session's goroutines; allExited is signaled
+	// when the last one exits.
 	ctx       context.Context
 	running   atomic.Int32
 	allExited chan struct{}
 
-	// completions tracks the running operations. If polling is nil, ended is signaled when there may be operations to
-	// answer.
+	// completions tracks the running operations. If polling is nil, completionReady is signaled when there may be
+	// operations to answer.
 	completions     completionQueue
 	completionReady chan struct{}
 

@@ -13,10 +13,9 @@ import (
 // Limit limits the number of open connections. Its ConnState method is the ConnState hook of a single
 // http.Server. A Limit is safe for concurrent use.
 //
-// Once the limit is reached, a new connection closes the one that has gone longest without a request: idle, in
-// its TLS handshake, or with incomplete headers. If every other connection has a request, the one whose request
-// started first is closed. A server that allows fewer concurrent requests than the limit never loses a
-// connection with a request.
+// Once the limit is reached, a new connection closes the one that has been without a request longest: idle, in its TLS
+// handshake, or with incomplete headers. If every other connection has a request, the one whose request started first
+// is closed. A server that allows fewer concurrent requests than the limit never loses a connection with a request.
 type Limit struct {
 	max int
 

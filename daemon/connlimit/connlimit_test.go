@@ -26,9 +26,9 @@ func (s *stub) Close() error {
 	return nil
 }
 
-// TestOldestIsClosed checks the order in which connections are closed. Idle connections and connections with
-// incomplete headers come first, those that have been in that state longest before others. Connections with a
-// request are closed only if there are no others.
+// TestOldestIsClosed checks the order in which connections are closed. Idle connections and connections with incomplete
+// headers come first, in the order in which they entered that state. Connections with a request are closed only if
+// there are no others.
 func TestOldestIsClosed(t *testing.T) {
 	l := New(3)
 	conns := make([]*stub, 10)

@@ -19,7 +19,7 @@ type CaptureRequest struct {
 	MaxAge time.Duration
 	// Follow requests future packets as well, until the caller disconnects.
 	Follow bool
-	// Duration limits how long packets are followed; 0 means no limit.
+	// Duration is the maximum time for which packets are followed; 0 means no limit.
 	Duration time.Duration
 }
 

@@ -20,8 +20,8 @@ type operationContext struct {
 	detach func() bool
 }
 
-// operationContext returns the context of an operation. When ctx ends, the client closes its side of the connection.
-// The daemon then cancels the operation and answers.
+// newOperation returns the context of an operation. When ctx ends, the client closes its side of the connection. The
+// daemon then cancels the operation and answers.
 func (c *Client) newOperation(ctx context.Context) *operationContext {
 	var conn atomic.Value
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -147,8 +147,8 @@ func (c *Client) do(
 	return resp, nil
 }
 
-// check returns the error in an answer. If the answer does not come from a zrlmpid, it returns an error that
-// says so.
+// check returns the error in an answer. If the answer does not come from a zrlmpid, check returns an error that states
+// this.
 func (c *Client) check(resp *http.Response) error {
 	if resp.Header.Get(VersionHeader) == "" {
 		return Errorf(Failed, "%s: the answer has no header %s: no zrlmpid listens there, or one of an older version "+

@@ -28,7 +28,7 @@ type launcher struct {
 	mu      sync.Mutex
 	values  map[string]string
 	arrived int
-	passed  chan struct{} // closed when all ranks have arrived
+	passed  chan struct{} // closed when all ranks are waiting
 }
 
 func newLauncher(name string) *launcher {

@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Profile returns the profile of those of the job's packets that do not use the extended profile.
+// Profile returns the profile of the job's packets that do not use the extended profile.
 func (j *Job) Profile() protocol.Profile {
 	for i := range j.Reports {
 		for _, p := range j.Reports[i].Cluster {
@@ -46,7 +46,7 @@ type JobPackets struct {
 	incoming      chan jobRecord
 	stop          context.CancelFunc
 	buffered      []jobRecord // in chronological order
-	bufferedBytes int         // size of the packets in held, in bytes
+	bufferedBytes int         // size of the packets in buffered
 	ended         bool
 	readErr       atomic.Pointer[error] // why a rank's packets cannot be read
 	stats         capture.Stats
@@ -59,15 +59,14 @@ type jobRecord struct {
 	note pcapng.RankNote
 }
 
-// reorderDelay is how long followed packets are held back, so that packets from different ranks can be sorted by
-// time.
+// reorderDelay is the time for which followed packets are held back, so that packets from different ranks can be sorted
+// by time.
 const reorderDelay = 300 * time.Millisecond
 
 // packetsTimeout is the time that the ranks of a job have to write their recorded packets.
 const packetsTimeout = 10 * time.Second
 
-// maxJobPackets limits the size of all held packets of a job, in bytes. recordedLen is the overhead of one
-// packet.
+// maxJobPackets limits the size of all buffered packets of a job, in bytes. recordedLen is the overhead of one packet.
 const (
 	maxJobPackets = 1 << 30
 	recordedLen   = 256
@@ -206,7 +205,8 @@ func (s *JobPackets) Next(unit *pcapng.Unit) error {
 	}
 }
 
-// nextInOrder returns the oldest held packet or note as soon as no older one can arrive. It returns io.EOF at the end.
+// nextInOrder returns the oldest buffered packet or note as soon as no older one can arrive. It returns io.EOF at the
+// end.
 func (s *JobPackets) nextInOrder() (jobRecord, error) {
 	for {
 		if s.bufferedBytes > maxJobPackets {
@@ -232,7 +232,7 @@ func (s *JobPackets) nextInOrder() (jobRecord, error) {
 	}
 }
 
-// take waits until a packet or note arrives or, with Follow, until the oldest held one is due.
+// receive waits for a packet or note or, with Follow, until the oldest buffered one is due.
 func (s *JobPackets) receive() {
 	var due <-chan time.Time
 	if s.follow && len(s.buffered) > 0 {

@@ -68,8 +68,8 @@ func exchangeOne(ctx context.Context, t *testing.T, devices []mpe.Device) {
 	}
 }
 
-// TestJobPackets checks that the packets of a job are those that its ranks have recorded, each of them once and
-// in chronological order. Followed packets are accompanied by queue lengths until the reader or the job ends.
+// TestJobPackets checks that the packets of a job are the packets that its ranks recorded, each once and in
+// chronological order. Followed packets are accompanied by queue lengths until the reader or the job ends.
 func TestJobPackets(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()

@@ -39,7 +39,7 @@ type Trip struct {
 	Seed  uint64 `json:"seed"`
 	// RoundTrip is the time from posting the send to the last byte of the echo, in microseconds.
 	RoundTrip Micros `json:"round_trip_us"`
-	// SendPhases contains the phases of the sent message, and Back those of its echo.
+	// SendPhases contains the phases of the sent message, EchoPhases the phases of its echo.
 	SendPhases Phases `json:"out"`
 	EchoPhases Phases `json:"back"`
 	// Verified is set if every byte of the echo has been compared and is correct.
@@ -138,8 +138,8 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
 
-// callerContext returns a context that ends with the request's context. If the caller cancelled the request, the
-// cause of the context says so.
+// callerContext returns a context that ends with the request's context. If the caller cancelled the request, this is
+// the cause of the context.
 func callerContext(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	detach := context.AfterFunc(r.Context(), func() {

@@ -15,10 +15,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PingLinger is how long a ping continues after its caller has disconnected. It is longer than the 3.3 s within
-// which a deployed node retransmits a packet. If the ping ended earlier, it could wedge an FPGA in the middle
-// of an operation, and the next receive would get the echo. When the daemon stops, the ping continues for half
-// of shutdownTimeout.
+// PingLinger is the time that a ping continues after its caller has disconnected. It is longer than the 3.3 s within
+// which a deployed node retransmits a packet. If the ping ended earlier, it could wedge an FPGA in the middle of an
+// operation, and the next receive would get the echo. When the daemon stops, the ping continues for half of
+// shutdownTimeout.
 const PingLinger = 4 * time.Second
 
 // maxPending is the maximum number of messages without an echo that are remembered for a pair of ranks.
@@ -27,11 +27,11 @@ const maxPending = 16
 // pinger runs the pings between one pair of ranks one at a time.
 type pinger struct {
 	busy chan struct{} // holds a token while a ping runs
-	// A ping that waits for another ping sends on wanted; a ping whose caller has gone away receives from it
+	// A ping that waits for another ping sends on nextWaiting; a ping whose caller has disconnected receives from it
 	// and exits.
 	nextWaiting chan struct{}
-	// pending identifies messages whose echo has not arrived. The echo may still arrive, and must not be
-	// mistaken for the echo of a later message.
+	// pending identifies messages whose echo is missing. The echo may still arrive, and must not be mistaken for the
+	// echo of a later message.
 	pending []fingerprint
 }
 
@@ -82,7 +82,7 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 
 func (p *pinger) release() { <-p.busy }
 
-// errSuperseded ends a ping whose caller has gone away because another ping is waiting.
+// errSuperseded ends a ping whose caller has disconnected because another ping is waiting.
 var errSuperseded = Errorf(Canceled, "superseded by another ping")
 
 // pingContext returns the context of a ping. It ends when the caller's timeout expires. After the caller has
@@ -127,8 +127,8 @@ type exchange struct {
 	sendStatus mpe.Status
 	sendErr    error
 
-	// echo is the received message, and back is its status. late is the number of other messages that arrived
-	// before it.
+	// echo is the received message, and echoStatus its status. skipped is the number of other messages received before
+	// it.
 	echo       []byte
 	echoStatus mpe.Status
 	skipped    int

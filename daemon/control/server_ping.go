@@ -78,8 +78,7 @@ func (s *Server) checkPing(req PingRequest) (ping checkedPing, err error) {
 	return ping, nil
 }
 
-// trip makes the round trip with number seq. It continues for up to PingLinger after the caller has
-// disconnected.
+// runTrip makes the round trip with number seq. It continues for up to PingLinger after the caller has disconnected.
 func (s *Server) runTrip(caller context.Context, ping *checkedPing, seq int) *Trip {
 	ctx, stop := withTimeout(caller, ping.timeout)
 	defer stop()

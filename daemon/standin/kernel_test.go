@@ -312,7 +312,7 @@ func TestRing(t *testing.T) {
 			}
 		})
 	})
-	t.Run("rank 0 sends on what came back", func(t *testing.T) {
+	t.Run("rank 0 forwards the echo", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newClusterFrom(t, 2, 0)
 			defer c.close()

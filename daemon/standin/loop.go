@@ -65,7 +65,7 @@ func (b *base) checkPeer(r Rank) error {
 }
 
 // ErrKeepsFailing is returned by a kernel that has failed without a success for Env.FailureLimit.
-var ErrKeepsFailing = errors.New("it has done nothing but fail")
+var ErrKeepsFailing = errors.New("every call has failed")
 
 // failureSeries is a series of consecutive failures of a kernel.
 type failureSeries struct {
@@ -103,7 +103,7 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 		default:
 			b.counters.errors.Add(1)
 			if age := row.add(b.counters); b.failureLimit > 0 && age >= b.failureLimit {
-				return fmt.Errorf("%w for %v, at last: %w", ErrKeepsFailing, handshake.Round(age), err)
+				return fmt.Errorf("%w for %v, most recently: %w", ErrKeepsFailing, handshake.Round(age), err)
 			}
 			d := pause.next()
 			log.Warn("kernel restarts its loop", zap.Error(err), zap.Duration("after", d))

@@ -26,12 +26,11 @@ type programState struct {
 	log  *zap.Logger
 
 	mu sync.Mutex
-	// failure is the text of a failure, or empty if a call has arrived since. failedAt is the time of the
-	// failure.
+	// failure is the text of the last failure, or empty after a later call. failedAt is the time of the failure.
 	failure  string
 	failedAt time.Time
-	// waitingSince is the time since which the kernel has been waiting for the next call or for data; zero if it is
-	// not waiting. begun is the call whose data is awaited, or nil. got is the number of bytes received of the
+	// waitingSince is the time since which the kernel has been waiting for the next call or for data; zero if it is not
+	// waiting. awaitedCall is the call whose data is awaited, or nil. bytesRead is the number of bytes received of the
 	// call and its data.
 	waitingSince time.Time
 	calls        int // number of calls since the program was started
@@ -55,7 +54,7 @@ func (s *programState) noteAwaiting(begun *call) {
 	}
 }
 
-// noteCall records that a call has arrived together with all of its data.
+// noteCall records that a call and all of its data were received.
 func (s *programState) noteCall() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +63,7 @@ func (s *programState) noteCall() {
 	s.silenceTimer.Stop()
 }
 
-// ended records that the program has exited.
+// noteExit records that the program has exited.
 func (s *programState) noteExit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,14 +73,14 @@ func (s *programState) noteExit() {
 	}
 }
 
-// failed records a failure of a call or of the program.
+// noteFailure records a failure of a call or of the program.
 func (s *programState) noteFailure(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failure, s.failedAt = err.Error(), time.Now()
 }
 
-// report logs that the program is not making a call.
+// logSilence logs that the program is not making a call.
 func (s *programState) logSilence() {
 	s.mu.Lock()
 	text := ""

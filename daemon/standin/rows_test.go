@@ -107,7 +107,7 @@ func TestBacksub(t *testing.T) {
 				t.Errorf("%d packets were lost", *lost)
 			}
 			for i, k := range ks {
-				// All get blocks as long as those of rank 0: 3 rows of 10, 6 and 2 numbers.
+				// All ranks get blocks of rank 0's length: 3 rows of 10, 6 and 2 numbers.
 				rows := []uint64{3, 2, 2}[i]
 				want := stats{Sent: rows*3 + 2, SentWords: rows*3 + 3 + 1, Received: 2*3 + 10 - rows + 1,
 					ReceivedWords: 2*3 + 18 + 3 + 10 - rows + 1 + 1 + 1}

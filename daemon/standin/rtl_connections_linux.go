@@ -228,7 +228,7 @@ func (c *connections) removeConnection(k *connection) {
 	c.open = slices.DeleteFunc(c.open, func(o *connection) bool { return o == k })
 }
 
-// next calls deliver with a received chunk. It reports whether there was one.
+// deliverNext calls deliver with a received chunk. It reports whether there was one.
 func (c *connections) deliverNext(deliver func(cosim.Datagram)) bool {
 	select {
 	case k := <-c.received:
@@ -240,14 +240,14 @@ func (c *connections) deliverNext(deliver func(cosim.Datagram)) bool {
 	}
 }
 
-// room returns the number of bytes that send can accept.
+// sendCapacity returns the number of bytes that send can accept.
 func (c *connections) sendCapacity() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return sendBuffer - len(c.queue.bytes)
 }
 
-// send queues chunks for writing. Their total length must not exceed room.
+// send queues chunks for writing. Their total length must not exceed sendCapacity.
 func (c *connections) send(chunks []cosim.Datagram) {
 	if len(chunks) == 0 {
 		return
@@ -367,7 +367,7 @@ func (c *connections) recordLost(s segment, bytes int, err error) {
 	c.warnOnce("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
 }
 
-// warn counts an error, and logs it unless it is the same as the last one.
+// warnOnce counts and logs an error unless it is the same as the last one.
 func (c *connections) warnOnce(what string, err error, fields ...zap.Field) {
 	err = rlimit.Descriptor(err)
 	c.mu.Lock()

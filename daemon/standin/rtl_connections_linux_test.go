@@ -107,14 +107,14 @@ func TestRTLNetTCP(t *testing.T) {
 		s := tcpStats(k)
 		return s.Open == 8 && s.Unknown == 1 && s.Limit == 1
 	})
-	// When one connection has ended, another one can be opened.
+	// When one connection is closed, another one can be opened.
 	first.Close()
 	until(t, "the end of a connection", func() bool { return tcpStats(k).Open == 7 })
 	echoed(t, connect(t, network+"1", network+"2:2720"), 100)
 }
 
-// TestRTLNetTCPOpens uses a role that sends first. The connection is opened, and the answer comes from the
-// connection's port. After the connection has ended, the next chunk opens another one.
+// TestRTLNetTCPOpens uses a role that sends first. The connection is opened, and the answer comes from the connection's
+// port. After the connection is closed, the next chunk opens another one.
 func TestRTLNetTCPOpens(t *testing.T) {
 	network := loopback.Network(t)
 	var at [2]net.Listener
@@ -179,7 +179,7 @@ func TestRTLNetTCPStalls(t *testing.T) {
 		k, network := tcpRole(t, "tcp-deaf")
 		conn := connect(t, network+"1", network+"2:2718")
 		fill(t, conn)
-		until(t, "what there is room for", func() bool { return tcpStats(k).Received > 0 })
+		until(t, "as much data as fits", func() bool { return tcpStats(k).Received > 0 })
 		if s := tcpStats(k); s.Received > 2*4096*8/cosim.MaxChunk {
 			t.Errorf("%+v", s)
 		}

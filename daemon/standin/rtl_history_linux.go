@@ -35,7 +35,7 @@ func (h *history) add(report cycleReport) {
 // nth returns the i-th report, counted from the oldest.
 func (h *history) nth(i int) cycleReport { return h.ring[(h.next+i)%len(h.ring)] }
 
-// at returns the last report at or before the given time, or false if it is not known.
+// lastBefore returns the last report at or before the given time, or false if it is not known.
 func (h *history) lastBefore(nanoseconds int64) (cycleReport, bool) {
 	i := sort.Search(len(h.ring), func(i int) bool { return h.nth(i).unixNano > nanoseconds })
 	if i == 0 {

@@ -225,7 +225,7 @@ func (e *SimulatorError) Error() string {
 	return fmt.Sprintf("the simulator ended %s: its earlier output is in the log: %v", at, e.Err)
 }
 
-// ended reports whether the simulator has exited, voluntarily or not.
+// hasExited reports whether the simulator has exited, voluntarily or not.
 func (e *SimulatorError) hasExited() bool { return !errors.Is(e.Err, os.ErrDeadlineExceeded) }
 
 func (e *SimulatorError) Unwrap() error { return e.Err }

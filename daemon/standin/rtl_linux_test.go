@@ -51,7 +51,7 @@ func TestRTLErrors(t *testing.T) {
 		program []string
 		want    []string
 	}{
-		"another version": {[]string{"sim-version"}, []string{"has version 7 of the frames", "zrlctl cosim new"}},
+		"another version": {[]string{"sim-version"}, []string{"has frame version 7", "zrlctl cosim new"}},
 		"no hello": {[]string{"sim-silent"},
 			[]string{"not answered for 1s after cycle 0", "raise time_scale"}},
 		"ends at once": {[]string{"sim-no-hello"}, []string{"the simulator ended after cycle 0", "exit status 4"}},
@@ -62,7 +62,7 @@ func TestRTLErrors(t *testing.T) {
 		"ends with 0": {[]string{"sim-stops"}, []string{"the simulator ended after cycle 20, in RECV_INT"}},
 		"another frame": {[]string{"sim-writes", head(1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)},
 			[]string{"after cycle 0", "malformed frame"}},
-		"lines of its own":  {[]string{"sim-lies"}, []string{"after cycle 0", "malformed frame", "1 lines of 0"}},
+		"unexpected lines":  {[]string{"sim-lies"}, []string{"after cycle 0", "malformed frame", "1 lines of 0"}},
 		"half of an answer": {[]string{"sim-writes", "\x04"}, []string{"not answered for 1s"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // buffer. When that is full, the system drops datagrams and counts them.
 const inboxSize = 64
 
-// arrived is a received datagram waiting to be delivered to the simulation.
+// rxDatagram is a received datagram waiting to be delivered to the simulation.
 type rxDatagram struct {
 	rank  int
 	port  uint16

@@ -45,7 +45,7 @@ type simulator struct {
 	port enginePort // under k.mu
 	log  *zap.Logger
 	rank rankCalls
-	// beforeStep and after are called before and after every step.
+	// beforeStep and afterStep are called before and after every step.
 	beforeStep func(ctx context.Context) error
 	afterStep  func()
 

@@ -146,14 +146,14 @@ func TestHostile(t *testing.T) {
 			Recent: func() []statuspage.Entry { return []statuspage.Entry{{Level: evil, Text: evil}} }})
 	body := get(t, p, "/?q=&sort=%22%3E%3Cscript%3E&show=%3Cb%3E").Body.String()
 	if strings.Contains(body, "<img") || strings.Count(body, "<script") != 1 || strings.Contains(body, `"><`+"img") {
-		t.Error("what is in a status becomes markup")
+		t.Error("text of a status becomes markup")
 	}
 	if n := strings.Count(body, "&lt;img"); n < 11 {
 		t.Errorf("it is shown %d times only", n)
 	}
 	body = get(t, p, "/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E").Body.String()
 	if strings.Count(body, "<script") != 1 || !strings.Contains(body, "&lt;script&gt;alert(1)") {
-		t.Error("what is in a filter becomes markup")
+		t.Error("text of a filter becomes markup")
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 	maxWords = 400
 )
 
-// shown is a sample prepared for the templates: filtered, sorted and limited in length.
+// pageModel is a sample prepared for the templates: filtered, sorted and limited in length.
 type pageModel struct {
 	query
 	Host    string
@@ -38,8 +38,8 @@ type pageModel struct {
 	Cycles []cycleView
 	// Causes are the reasons why ranks wait.
 	Causes []diagnosis.Finding
-	// Waits contains the waits that are shown. Brief is the number of waits too short to be shown, AllWaits the
-	// number of all others, and FitWaits the number of those that match the filter.
+	// Waits contains the waits that are shown. Brief is the number of waits too short to be shown, AllWaits the number
+	// of all other waits, and FitWaits the number of other waits that match the filter.
 	Waits                     []*digest.Wait
 	Brief, AllWaits, FitWaits int
 	Problems                  []digest.Problem
@@ -47,7 +47,7 @@ type pageModel struct {
 	FitRanks                  int            // number of ranks that match the filter
 	Idle                      []*digest.Rank // ranks that match but are not listed
 	Peers                     []peerView
-	AllPeers, FitPeers        int // numbers of all peers and of those that match the filter
+	AllPeers, FitPeers        int // numbers of all peers and of matching peers
 	Silent                    int // number of matching peers that never exchanged anything and are not listed
 	Latencies                 bool
 	// Failures contains the groups that are shown. AllFailures is the number of all groups.

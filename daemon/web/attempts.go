@@ -25,7 +25,7 @@ const (
 
 // loginLimiter limits the rate at which passwords are checked.
 type loginLimiter struct {
-	next http.Handler // checks passwords and calls grant if they are correct
+	next http.Handler // checks passwords and calls markGranted if they are correct
 
 	mu        sync.Mutex
 	accepted  map[[sha256.Size]byte]bool // credentials that were accepted before
@@ -116,7 +116,7 @@ func (l *loginLimiter) recordResult(id [sha256.Size]byte, granted bool) {
 }
 
 // guardedListener is a server's listener. The exporter toolkit replaces the server's handler with one that checks
-// passwords before it accepts the first connection; at that point, guarded wraps the new handler in attempts.
+// passwords before it accepts the first connection; Accept then wraps the new handler in a loginLimiter.
 type guardedListener struct {
 	net.Listener
 	server *http.Server

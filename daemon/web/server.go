@@ -36,7 +36,7 @@ const (
 type Options struct {
 	// Listen is an address, in the same form as http.listen in the configuration.
 	Listen string
-	// Config is the path of a web configuration file; if empty, there is none.
+	// Config is the path of the web configuration file, or empty.
 	Config string
 	// Pprof enables the profiles of the Go runtime.
 	Pprof bool
@@ -56,7 +56,7 @@ type Server struct {
 	listener net.Listener
 	mux      *http.ServeMux
 	names    []string   // result of serverNames
-	config   *webConfig // nil if there is none
+	config   *webConfig // or nil
 }
 
 // Listen binds the address and reads the web configuration, which the server rereads for every connection and

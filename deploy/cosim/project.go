@@ -42,7 +42,7 @@ var languages = map[string]language{
 	"vhdl": {"role.vhdl", []string{"cosim.vhdl", "ghdl.c"}, "Waves: `kernel: \"rtl:./role --fst=waves.fst\"` " +
 		"in `cluster.yaml`, for GTKWave. A cycle takes 6.4 ns in it. Its size has no bound.", false},
 	"hls": {"role.cpp", []string{"hls_stream.h"}, "This is a program in C++, not a simulation of hardware: a " +
-		"cycle is an access to a stream. `gdb` and `printf` show what the role does.", false},
+		"cycle is an access to a stream. Debug the role with `gdb` or `printf`.", false},
 	"verilog-mpe": {"role.v", []string{"verilator_network.cpp", "verilator_main.h"}, verilatorWaves, true},
 	"vhdl-mpe": {"role.vhdl", []string{"cosim_network.vhdl", "ghdl.c"},
 		"Waves: `kernel: \"rtl-net:time_scale=20 ./role --fst=waves.fst\"` in `cluster.yaml`, for GTKWave. A cycle " +

@@ -41,7 +41,7 @@ func TestEchoRemovesEarlierLog(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if _, err := os.Readlink(filepath.Join(dir, "zrlmpid.log")); err == nil {
-		t.Error("the log is that of the earlier run")
+		t.Error("the log is from the earlier run")
 	}
 }
 
@@ -127,7 +127,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s, once more: %v", lang, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "README.md")); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: files are written beside those that exist", lang)
+			t.Errorf("%s: files are written next to existing ones", lang)
 		}
 	}
 	if _, err := Write(t.TempDir(), "ada", ""); err == nil ||

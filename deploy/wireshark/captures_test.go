@@ -212,7 +212,7 @@ func TestInfoColumn(t *testing.T) {
 	}
 }
 
-// The expert infos of each capture are those that the recording's description leads one to expect.
+// The expert infos of each capture match the recording's description.
 func TestExpertsOfCaptures(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]map[int]string{

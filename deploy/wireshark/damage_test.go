@@ -44,7 +44,7 @@ type damage struct {
 	packets []packet
 	want    map[int]string // expert infos by frame
 	// messages lists the message number of each frame, and offsets the offset of each frame's payload. "-" means that
-	// there is none. An empty string is not compared.
+	// the frame has none. An empty string is not compared.
 	messages, offsets string
 	options           []string
 }

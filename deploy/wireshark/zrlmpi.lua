@@ -1,9 +1,9 @@
 -- Wireshark dissector for ZRLMPI, the message passing protocol of cloudFPGA clusters.
 --
 -- Only the first datagram of a DATA message has a header. The meaning of its continuation datagrams depends on the
--- earlier packets between the same two sockets, and on nothing else. So every frame is judged once, on the first pass
--- and in order (section "Judging"). The result is stored by frame number, and displaying a frame later only looks it
--- up.
+-- earlier packets between the same two sockets, and on nothing else. Every frame is therefore judged once, on the first
+-- pass and in order (section "Judging"). The result is stored by frame number, and displaying a frame later only looks
+-- it up.
 --
 -- D8, P7 and so on are rules of docs/ZRLMPI_protocol.md.
 
@@ -78,19 +78,19 @@ local F = {
     ext_message = ProtoField.uint32("zrlmpi.ext.message", "Message of the session"),
     ext_communicator = ProtoField.uint32("zrlmpi.ext.communicator", "Communicator"),
     ext_tag = ProtoField.uint32("zrlmpi.ext.tag", "Tag"),
-    ext_question = ProtoField.uint32("zrlmpi.ext.question", "Question", base.DEC, nil, nil, "Asks the rank what it waits for"),
+    ext_question = ProtoField.uint32("zrlmpi.ext.question", "Question", base.DEC, nil, nil, "Asks for a report on the waiting operations"),
     ext_report = ProtoField.uint32("zrlmpi.ext.report", "Report", base.DEC, nil, nil, "The question that it answers"),
     ext_code = ProtoField.uint32("zrlmpi.ext.code", "Error code", base.DEC, CODES),
     ext_length = ProtoField.uint32("zrlmpi.ext.length", "Length of the message", base.DEC, nil, nil,
-        "In bytes; in CLEAR_TO_SEND, as many as the receiver takes"),
+        "In bytes; in CLEAR_TO_SEND, the number that the receiver accepts"),
     ext_offset = ProtoField.uint32("zrlmpi.ext.offset", "Offset in the message", base.DEC, nil, nil, "In bytes"),
     ext_clock = ProtoField.uint32("zrlmpi.ext.clock", "Clock", base.DEC, nil, nil, "Of the sender; in ACK, of the packet that it answers"),
     ext_message_limit = ProtoField.uint32("zrlmpi.ext.message_limit", "Message limit", base.DEC, nil, nil,
         "First message that may not be sent yet"),
     ext_eager_limit = ProtoField.uint32("zrlmpi.ext.eager_limit", "Eager limit", base.DEC, nil, nil,
-        "Eager bytes that may be sent in all"),
+        "Total number of eager bytes that may be sent"),
     ext_delay = ProtoField.uint32("zrlmpi.ext.delay", "Delay of the acknowledgement", base.DEC, nil, nil, "In microseconds"),
-    ext_range_first = ProtoField.uint32("zrlmpi.ext.range.first", "First packet that has arrived beyond"),
+    ext_range_first = ProtoField.uint32("zrlmpi.ext.range.first", "First packet received beyond a gap"),
     ext_range_end = ProtoField.uint32("zrlmpi.ext.range.end", "Packet after the last of them"),
 }
 local field_list = {}
@@ -170,7 +170,7 @@ local function may_be_marked(tvb, at) return raw(tvb, at, 1) == "\x96" end
 -- begins reports whether bytes have the start mark.
 local function begins(bytes) return byte(bytes) == 0x96 and sub(bytes, 1, 4) == MARK end
 
--- marked reports whether the bytes have one of the marks, and so were meant to be a header.
+-- marked reports whether the bytes have one of the marks, and were thus meant to be a header.
 local function marked(bytes)
     return bytes:sub(1, 4) == MARK or bytes:sub(29, 32) == MARK
 end

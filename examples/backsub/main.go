@@ -30,7 +30,7 @@ func main() {
 func solve(ctx context.Context, world *mpi.Comm) error {
 	n := *size
 	if n < 1 || n > backsub.MaxSize {
-		return fmt.Errorf("-size %d: 1 to %d are possible", n, backsub.MaxSize)
+		return fmt.Errorf("-size %d: must be 1 to %d", n, backsub.MaxSize)
 	}
 	if world.Rank() != backsub.Root {
 		return backsub.Work[float32](ctx, world, backsub.Options{Words: n * n})
@@ -53,7 +53,7 @@ func solve(ctx context.Context, world *mpi.Comm) error {
 		return err
 	}
 	if !slices.Equal(got.X, want) {
-		return errors.New("the unknowns differ from those computed on one processor")
+		return errors.New("the unknowns differ from the result of one processor")
 	}
 	return nil
 }

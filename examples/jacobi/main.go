@@ -58,7 +58,7 @@ func iterate(ctx context.Context, world *mpi.Comm) error {
 		}
 	}
 	if !slices.Equal(grid.Cells, serial.Cells) {
-		return errors.New("the cells differ from those computed on one processor")
+		return errors.New("the cells differ from the result of one processor")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func main() {
 
 func divide(ctx context.Context, world *mpi.Comm) error {
 	if *clusters < 1 || *clusters > *vectors || *vectors > maxVectors {
-		return fmt.Errorf("-clusters %d, -vectors %d: 1 to %d vectors are possible, and at most as many clusters",
+		return fmt.Errorf("-clusters %d, -vectors %d: must be 1 to %d vectors, and no more clusters than vectors",
 			*clusters, *vectors, maxVectors)
 	}
 	options := kmeans.Options{Words: *vectors * dimensions}
@@ -66,7 +66,7 @@ func divide(ctx context.Context, world *mpi.Comm) error {
 		}
 	}
 	if !reflect.DeepEqual(got, want) {
-		return errors.New("the clusters differ from those computed on one processor")
+		return errors.New("the clusters differ from the result of one processor")
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func main() {
 func multiply(ctx context.Context, world *mpi.Comm) error {
 	n := *size
 	if n < 1 || n > matvec.MaxSize {
-		return fmt.Errorf("-size %d: 1 to %d are possible", n, matvec.MaxSize)
+		return fmt.Errorf("-size %d: must be 1 to %d", n, matvec.MaxSize)
 	}
 	if world.Rank() != matvec.Root {
 		return matvec.Work[float32](ctx, world, matvec.Options{Words: n * n})
@@ -53,7 +53,7 @@ func multiply(ctx context.Context, world *mpi.Comm) error {
 		return err
 	}
 	if !slices.Equal(got, want) {
-		return errors.New("the product differs from that computed on one processor")
+		return errors.New("the product differs from the result of one processor")
 	}
 	return nil
 }

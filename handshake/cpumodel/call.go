@@ -101,7 +101,7 @@ func (m *Model) step() bool {
 	return false
 }
 
-// continueCall continues the call after a datagram. complete reports whether the datagram has ended the wait.
+// continueCall continues the call after a datagram. complete reports whether the datagram ends the wait.
 func (m *Model) continueCall(complete bool) {
 	switch {
 	case m.crashReason != "":

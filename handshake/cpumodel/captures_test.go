@@ -23,7 +23,7 @@ type replay struct {
 	programs map[int][]mpiCall // by CPU rank
 	// undelivered are the packets of the capture that did not reach the CPU.
 	undelivered []int
-	// late is Config.Late.
+	// late is Config.TimeoutDelay.
 	late [maxTimeouts]time.Duration
 	// busy: the last call has not returned when the capture ends.
 	busy bool
@@ -123,7 +123,7 @@ func replays() []replay {
 		{name: "loss_bare_to_cpu_wrong_data", late: late(4, 0, 0), programs: programs{1: {
 			{recv: true, peer: 0, words: spoilt}, {recv: true, peer: 0, words: after},
 		}}},
-		// No rank on the CPU library takes part in these.
+		// Captures without a rank on the CPU library.
 		{name: "fpga_fpga_pingpong_347"},
 		{name: "fpga_zero_words_padding"},
 		{name: "late_clear_lost_bare_to_fpga"},

@@ -66,7 +66,7 @@ func checkInvariants(t *testing.T, m *Model, now time.Duration) {
 		t.Fatalf("%d datagrams of %d bytes are in the socket", len(m.socket.queue), m.socket.bytes)
 	}
 	if at, ok := m.NextEvent(); ok && at <= now {
-		t.Fatalf("what is due at %v was not done, now %v", at, now)
+		t.Fatalf("the event due at %v was not handled, now %v", at, now)
 	}
 	_, crashed := m.Crashed()
 	if why, stuck := m.Stuck(); stuck != (why != "") || stuck && !m.Busy() || crashed && !stuck {

@@ -80,7 +80,7 @@ func (d *deferredHeaders) put(h header) bool {
 	return true
 }
 
-// get returns the header stored under a rank, and false if there is none. The header remains stored until drop is
+// get returns the header stored under a rank, and whether one is stored. The header remains stored until drop is
 // called.
 func (d *deferredHeaders) get(rank int) (header, bool) {
 	if d.num == 0 || d.skip[rank] {

@@ -36,8 +36,8 @@ type Config struct {
 	// library asks. With common kernels, the pause really takes about 130 µs.
 	Pause time.Duration
 	// TimeoutDelay contains the delays with which the first, second and third time-out of a call expire. Linux counts
-	// ticks, and is less precise for longer times. With 250 ticks per second, the first time-out expires up to 4 ms late,
-	// the second up to 32 ms, and the third up to 256 ms.
+	// ticks, and is less precise for longer times. With 250 ticks per second, the first time-out expires up to 4 ms
+	// late, the second up to 32 ms, and the third up to 256 ms.
 	TimeoutDelay [maxTimeouts]time.Duration
 }
 

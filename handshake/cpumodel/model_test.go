@@ -409,7 +409,7 @@ func TestStuckInMidMessage(t *testing.T) {
 	r.TakePackets()
 	r.in(0, d[0], d[2])
 	r.after(time.Hour)
-	r.wantStuck("2620 of 4036 bytes have arrived")
+	r.wantStuck("2620 of 4036 bytes were received")
 	r.in(0, d...)
 	r.wantAck(slices.Concat(words[:346], words[700:], words[346:700]))
 }

@@ -22,7 +22,7 @@ func (m *Model) stuckReason() string {
 	}
 	why := fmt.Sprintf("%d time-outs have expired, and no other is armed", m.timeouts)
 	if m.wait.packets > 0 {
-		why += fmt.Sprintf("; %d of %d bytes have arrived, and the next datagram without a header counts as their "+
+		why += fmt.Sprintf("; %d of %d bytes were received, and the next datagram without a header counts as their "+
 			"continuation", m.wait.received, m.wait.max)
 	}
 	return why

@@ -18,8 +18,8 @@ const (
 type wait struct {
 	typ  protocol.Type
 	call protocol.Call
-	// recvBuf is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer. It
-	// still contains data of earlier datagrams.
+	// recvBuf is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer.
+	// It still contains data of earlier datagrams.
 	recvBuf []byte
 	// max is the maximum number of bytes that recvfrom writes. It is also the length, with the header, of a message of
 	// several datagrams.

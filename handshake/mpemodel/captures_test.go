@@ -124,7 +124,7 @@ func replays() []replay {
 		// The second datagram of the first DATA was lost. The FPGA had not timed out when DATA came again.
 		{name: "late_clear_lost_bare_to_fpga", clock: 0.8, programs: map[int][]mpiCall{1: {{true, 0, lateClear}}}},
 		{name: "fpga_zero_words_padding", unplayable: "the SEND_REQUEST and the first DATA were not recorded"},
-		// No FPGA takes part in these.
+		// Captures without an FPGA.
 		{name: "loss_bare_to_cpu_wrong_data"},
 		{name: "ref_ref_late_recv_call"},
 		{name: "ref_ref_late_recv_stale_sr"},

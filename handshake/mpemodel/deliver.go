@@ -17,8 +17,8 @@ type dequeuer struct {
 
 	active              bool
 	wantLines, gotLines uint32
-	secondLine          []byte // secondLine line of the current word, or nil
-	donePending         bool   // a message was delivered, and dones must be incremented when there is space
+	secondLine          []byte // second line of the current word, or nil
+	donePending         bool   // a message was delivered, and pendingDone must be incremented when there is space
 }
 
 // hasSpace reports whether the MPE can write another word.

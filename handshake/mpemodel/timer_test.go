@@ -176,7 +176,7 @@ func TestTimeOutWithOneLineMissing(t *testing.T) {
 	r.wantBuffer(modeltest.PatternWords(1, 0, 3))
 }
 
-// Each of those leaves behind a word that reports a completed message. If the FIFO for such words is full, the dequeuer
+// Each such time-out leaves a word that reports a completed message. If the FIFO for such words is full, the dequeuer
 // stops, and a message larger than the data FIFO blocks forever.
 func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 	r := newRig(t)

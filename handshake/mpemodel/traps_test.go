@@ -74,7 +74,7 @@ func TestTrap2TimeOutMakesTheReceiveIntoASend(t *testing.T) {
 	r.wantState("SEND_DATA_RD")
 }
 
-// One rank alone cannot cause that: its own header is deleted when the call ends.
+// A single rank cannot cause that: its header is deleted when the call ends.
 func TestTrap2TakesThreeRanks(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})

@@ -34,7 +34,7 @@ type wrapper struct {
 	words      []uint32
 	linesReady bool
 
-	// For a receive, buf is the user's buffer, and at the position in it.
+	// For a receive, buf is the user's buffer, and writePos the position in it.
 	buf          []uint32
 	writePos     uint64
 	lastLineRead bool // the last line was received; feedback decides

@@ -9,7 +9,7 @@ import "math/bits"
 const MinMapped = 64 << 10
 
 // sizesPerOctave is the number of sizes of buffers for each power of two. It limits the excess of a buffer over the
-// requested length to less than 1/steps of the buffer.
+// requested length to less than 1/sizesPerOctave of the buffer.
 const sizesPerOctave = 8
 
 // roundSize returns the size of a buffer of n bytes. It is rounded up, so that buffers of similar lengths can replace

@@ -17,7 +17,7 @@ var spare = struct {
 	buffers map[int][][]byte
 }{buffers: make(map[int][][]byte)}
 
-// Get returns n zero bytes. If n is at least Least, parts that were not written to occupy no memory. If the address
+// Get returns n zero bytes. If n is at least MinMapped, parts that were not written to occupy no memory. If the address
 // space is exhausted, Get returns a larger buffer that was freed, if there is one. The error names the limit of the
 // address space.
 func Get(n int) ([]byte, error) {

@@ -12,7 +12,8 @@ import (
 )
 
 // TestAttachedCycle checks that a cycle of receives is certain only if the programs sleep in them and use rings: a
-// program that has posted a receive may compute, and through a socket it does not tell the daemon what it awaits.
+// program that has posted a receive may compute, and over a socket it does not report to the daemon which operations it
+// awaits.
 func TestAttachedCycle(t *testing.T) {
 	for _, tt := range []struct {
 		name                string
@@ -76,7 +77,7 @@ func TestAttachedCycle(t *testing.T) {
 	}
 }
 
-// awaitedOfPair reports whether ranks 0 and 1 of a daemon await what they receive from each other.
+// awaitedOfPair reports whether ranks 0 and 1 of a daemon await their receives from each other.
 func awaitedOfPair(s *state.Status) (awaited [2]bool) {
 	for i := range s.Ranks {
 		for _, p := range s.Ranks[i].Engine.Peers {

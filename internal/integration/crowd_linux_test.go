@@ -120,7 +120,7 @@ func (c *crowd) startStandIns(t testing.TB, entries []rankmap.Entry) {
 		c.standins = append(c.standins, e)
 		c.kernels.Go(func() {
 			if err := k.Run(ctx, e); err != context.Canceled {
-				t.Errorf("the kernel of rank %d has ended: %v", rank, err)
+				t.Errorf("the kernel of rank %d exited: %v", rank, err)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// deployedNode is a deployed node as rank 1. Its program makes calls that match those of rank 0.
+// deployedNode is a deployed node as rank 1. Its program makes calls that match the calls of rank 0.
 type deployedNode interface {
 	// finished returns the number of calls that returned, and whether a received message was wrong.
 	finished() (n int, wrong bool)

@@ -129,7 +129,7 @@ func earlier(socket string) {
 }
 
 // TestNextProgram checks that after programs that ended in the middle of an operation, the next programs on the same
-// ranks receive exactly what they send each other.
+// ranks receive exactly the messages that they send each other.
 func TestNextProgram(t *testing.T) {
 	ops, pauses := len(earlierOps), []time.Duration{0}
 	if list := os.Getenv(nextPauses); list == "" {

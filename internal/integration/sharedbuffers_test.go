@@ -55,7 +55,7 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 	}
 	for rank := range last {
 		if err := errors.Join(wait(start(rank, bcast, 2)), bcast.Check(rank)); err != nil {
-			t.Errorf("rank %d, what was published: %v", rank, err)
+			t.Errorf("rank %d, published data: %v", rank, err)
 		}
 	}
 	barrier := colltest.NewCase(coll.Barrier, "shared", ranks, 0, 0)

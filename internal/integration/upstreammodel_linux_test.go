@@ -403,13 +403,13 @@ func (s *script) awaitModel() error {
 		return nil
 	}
 	if !eventually(s.settled) {
-		return fmt.Errorf("the library, in state %c with %d bytes unread, has not sent what the model has: %v",
+		return fmt.Errorf("the library, in state %c with %d bytes unread, has not sent the model's packets: %v",
 			s.runState(), s.unread(), s.compare())
 	}
 	if s.runState() == 'Z' {
 		for range s.p.returned {
 		}
-		return fmt.Errorf("the library has ended, the model has not: %v\n%s", s.p.err, s.p.stderr.String())
+		return fmt.Errorf("the library exited, the model did not: %v\n%s", s.p.err, s.p.stderr.String())
 	}
 	return s.compare()
 }

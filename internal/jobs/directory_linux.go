@@ -167,7 +167,7 @@ func jobsIn(dir *rendezvous.Dir, open func(path string) (*rendezvous.Dir, error)
 		}
 		j, err := open(filepath.Join(dir.Path(), id))
 		if err != nil {
-			continue // the job has ended
+			continue // the job is over
 		}
 		if ranks, near := ranksIn(j); len(ranks) > 0 {
 			found = append(found, Job{Name: name, UID: j.UID(), Directory: j.Path(), Ranks: ranks, SameNetwork: near})

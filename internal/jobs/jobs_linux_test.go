@@ -375,7 +375,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestHandedOver: a directory passed to another job is not used.
+// TestHandedOver: a job ignores a directory that was passed to another job.
 func TestHandedOver(t *testing.T) {
 	id := newID("job_1")
 	for dir, want := range map[string]string{

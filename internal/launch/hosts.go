@@ -55,7 +55,7 @@ func hydraEnv(option string, env []string) (args []string) {
 }
 
 // Srun returns the command line by which Slurm runs a job on the nodes of an allocation, and the environment variables
-// that it needs in addition to those of this process.
+// that it needs in addition to this process's environment.
 func (j *Job) Srun() (args, env []string, err error) {
 	if len(j.Programs) > 1 {
 		return nil, nil, fmt.Errorf("%d programs: zrlctl has srun start one program for all ranks: call srun "+
@@ -75,7 +75,7 @@ func (j *Job) Srun() (args, env []string, err error) {
 	return append(args, program.Args...), append(append(env, j.Env...), program.Env...), nil
 }
 
-// Allocation describes the Slurm allocation whose nodes run the job. It returns "" if there is none, or if the
+// Allocation describes the Slurm allocation whose nodes run the job. It returns "" outside of an allocation, or if the
 // allocation is this host only.
 func Allocation(getenv func(string) string) string {
 	job, nodes := getenv("SLURM_JOB_ID"), getenv("SLURM_JOB_NUM_NODES")

@@ -14,7 +14,7 @@ type Program struct {
 	Ranks int
 	// Args are the program, which is searched for in PATH, and its arguments.
 	Args []string
-	// Env are environment variables (NAME=VALUE) in addition to those of this process.
+	// Env are environment variables (NAME=VALUE) that are added to this process's environment.
 	Env []string
 	// Dir is the working directory; the default is the directory of this process.
 	Dir string

@@ -41,7 +41,7 @@ func compile(t *testing.T, compiler, packages string) (program string) {
 	return program
 }
 
-// TestOpenMPI: programs of Open MPI must not run silently as several worlds of one rank, whether they have ended, are
+// TestOpenMPI: programs of Open MPI must not run silently as several worlds of one rank, whether they exited, are
 // running, or were started by a script.
 func TestOpenMPI(t *testing.T) {
 	program := compile(t, "mpicc.openmpi", "libopenmpi-dev")

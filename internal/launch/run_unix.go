@@ -85,7 +85,7 @@ type event struct {
 	closed error // reason for the end of the lines
 }
 
-// Run runs the job until all of its ranks have ended. The error is a *RankError if a rank failed or could not be
+// Run runs the job until all of its ranks have exited. The error is a *RankError if a rank failed or could not be
 // started, a *SignalError if a signal ended the job, and otherwise an error of writing the output.
 func (j *Job) Run() error {
 	timer := time.NewTimer(firstProgress)
@@ -402,7 +402,7 @@ func (r *running) recordFailure(rankError *RankError) {
 	r.terminate(syscall.SIGTERM)
 }
 
-// terminate sends a signal to all ranks, and schedules a SIGKILL for those that do not end.
+// terminate sends a signal to all ranks, and schedules a SIGKILL for the ones that do not exit.
 func (r *running) terminate(s syscall.Signal) {
 	r.signalAll(s)
 	if r.killTimer == nil {
@@ -432,7 +432,7 @@ func (r *running) forwardSignal(s syscall.Signal) {
 func (r *running) signalAll(s syscall.Signal) {
 	for _, p := range r.procs {
 		if p != nil && (!p.exited || p.children) {
-			_ = syscall.Kill(-p.cmd.Process.Pid, s) // fails if the group has ended
+			_ = syscall.Kill(-p.cmd.Process.Pid, s) // fails if the group has exited
 		}
 	}
 }

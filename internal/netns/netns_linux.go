@@ -70,7 +70,7 @@ func (n *Namespace) Do(f func()) {
 	<-done
 }
 
-// Close closes the namespace. The kernel removes it when its sockets and processes have ended.
+// Close closes the namespace. The kernel removes it when its last socket and process are gone.
 func (n *Namespace) Close() { close(n.jobs) }
 
 // Name returns the name of the namespace for the program ip: the ID of a thread in it.

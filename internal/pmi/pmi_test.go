@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// serve connects clients to a server until all connections have ended.
+// serve connects clients to a server until all connections are closed.
 func serve(t *testing.T, size int) ([]Conn, *sync.WaitGroup) {
 	t.Helper()
 	s := NewServer(size, "kvs_1")

@@ -147,7 +147,7 @@ func TestPlanted(t *testing.T) {
 		t.Error(err)
 	}
 	if data, err := os.ReadFile(outside); err != nil || string(data) != "secret" {
-		t.Errorf("what a link led to is %q, %v", data, err)
+		t.Errorf("the target of a link is %q, %v", data, err)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// oversubscribedBudget is how long a caller polls on an oversubscribed host. Polling costs little there,
-// because the caller yields to other processes after every poll, while waking up takes longer. A shorter budget
-// after long waits made broadcasts take 1.2 to 1.4 times as long.
+// oversubscribedBudget is the polling time of a caller on an oversubscribed host. Polling costs little there, because
+// the caller yields to other processes after every poll, while waking up takes longer. A shorter budget after long
+// waits made broadcasts take 1.2 to 1.4 times as long.
 //
 // The budget does not include time during which other processes had the core. While such a process computes or
 // copies, a caller polls once per time slice of that process, which costs less than being woken up.
@@ -41,11 +41,11 @@ type SpinPolicy struct {
 	maxPollers     int32 // maximum number of polling callers in the process
 	// pollsPerPause is the number of polls between two pauses.
 	pollsPerPause atomic.Int32
-	// attached is set for an attached program. without is the number of polls between two yields of its callers.
+	// attached is set for an attached program. pollsPerYield is the number of polls between two yields of its callers.
 	attached      bool
 	pollsPerYield atomic.Int32
-	// avoided, if not nil, returns the number of the processor that callers should move away from. examined is
-	// the time at which a caller last checked whether it runs on that processor.
+	// avoidedCPU, if not nil, returns the number of the processor that callers should move away from. examinedAt is the
+	// time at which a caller last checked whether it runs on that processor.
 	avoidedCPU func() int
 	examinedAt atomic.Int64
 
@@ -90,9 +90,9 @@ func (p *SpinPolicy) recordWait(d time.Duration) {
 	p.mu.Unlock()
 }
 
-// Sleep waits for a value on c without polling. If ctx ends first, it returns the cause of ctx. The sender of
-// the value must already know c. polled is how long the caller has polled before, as returned by Spin.End. If
-// it is 0, the wait is not recorded.
+// Sleep waits for a value on c without polling. If ctx ends first, it returns the cause of ctx. The sender of the value
+// must already know c. polled is the time that the caller has polled before, as returned by Spin.End. If it is 0, the
+// wait is not recorded.
 func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	start := time.Now()
 	sleepingCallers.Add(1)

@@ -78,8 +78,8 @@ type Driver struct {
 
 	owned atomic.Bool
 	armed atomic.Bool
-	// visits is the number of times that a caller has owned the source, and seen is the value of visits when
-	// the poller last read it. Only the owner may access both.
+	// visits is the number of times that a caller has owned the source, and seenVisits is the value of visits when the
+	// poller last read it. Only the owner may access both.
 	visits, seenVisits uint32
 	// seenCalls is the number of calls that the group's owner reported at the poller's last poll. Only the owner of
 	// the source may access it.
@@ -135,8 +135,8 @@ func (d *Driver) release() {
 	}
 }
 
-// poll polls the source and returns the number of events, or ended. The caller must be the owner. It remains
-// the owner if the source has ended.
+// poll polls the source and returns the number of events, or sourceEnded. The caller must be the owner. It remains the
+// owner after sourceEnded.
 func (d *Driver) poll() int {
 	if d.retryAt != 0 && d.group.now() < d.retryAt {
 		return 0
@@ -154,8 +154,8 @@ func (d *Driver) poll() int {
 	return n
 }
 
-// drain polls until there are no events left, but at most backgroundPolls times. It returns false if the source
-// has ended. The caller must be the owner.
+// drain polls until there are no events left, but at most backgroundPolls times. It returns false after ErrSourceEnded.
+// The caller must be the owner.
 func (d *Driver) drain() bool {
 	for range backgroundPolls {
 		if n := d.poll(); n <= 0 {
@@ -192,9 +192,9 @@ func (d *Driver) arm() {
 	d.release() // arms it again if needed: the poller cannot poll an owned source
 }
 
-// due is called by the poller when the source's descriptor is readable, and when the time that due last
-// returned has passed. If callers have polled or made calls since the previous call of due, due returns the
-// time until the poller should call it again. Otherwise, it arms the source.
+// deadline is called by the poller when the source's descriptor is readable, and when the time that it last returned
+// has passed. If callers have polled or made calls since the previous call, it returns the time until the next call.
+// Otherwise, it arms the source.
 func (d *Driver) deadline(readable bool) time.Duration {
 	if readable {
 		d.armed.Store(false)

@@ -94,7 +94,7 @@ func testPolling(t *testing.T, interval time.Duration, come func(g *Group, o *fa
 		t.Errorf("%d ticks", n)
 	}
 	if d.deadline(false) != 0 || o.ticks.Load() != 4 {
-		t.Error("it polls what it watches")
+		t.Error("the poller polls a source that it watches")
 	}
 }
 
@@ -198,7 +198,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestEnd checks that a source that has ended never gets an owner again, and that all calls return.
+// TestEnd checks that a source never gets an owner again after ErrSourceEnded, and that all calls return.
 func TestEnd(t *testing.T) {
 	for name, end := range map[string]func(g *Group){
 		"poll": func(g *Group) { g.Poll(t.Context(), nil, make(chan struct{})) },

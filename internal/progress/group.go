@@ -17,8 +17,8 @@ type Owner interface {
 	// Tick is called every few microseconds by callers that poll, and by the poller after each of its polls.
 	// The owner then handles the timers that have expired.
 	Tick(now time.Duration)
-	// Calls returns the number of calls that callers have made. Calls include those that never polled because
-	// their event had already arrived.
+	// Calls returns the number of calls that callers have made. Calls that never polled, because their event had
+	// already arrived, count as well.
 	Calls() uint32
 	// Armed is called when the poller starts to watch a source. While the poller watches all sources, Tick is
 	// not called until the next event.
@@ -36,8 +36,8 @@ type Group struct {
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
-	// clockReadAt is the time at which a caller last read the clock. since is the time at which callers last began
-	// to poll after having been away.
+	// clockReadAt is the time at which a caller last read the clock. pollingSince is the time at which callers last
+	// began to poll after having been away.
 	clockReadAt, pollingSince atomic.Int64
 }
 

@@ -127,7 +127,7 @@ func TestPause(t *testing.T) {
 		for now, i := tt.step, 0; i < 40; i++ {
 			s.eventFound = true // makes it continue to poll
 			if !s.Continue(now) {
-				t.Fatal("it has ended")
+				t.Fatal("the spin ended")
 			}
 			now += tt.step
 		}
@@ -181,7 +181,7 @@ func TestNoPolling(t *testing.T) {
 		others         int32
 		want           bool
 	}{
-		{"its context has ended", ended, false, false, 0, false},
+		{"its context is done", ended, false, false, 0, false},
 		{"a core is left", context.Background(), false, false, cores() - 1, true},
 		{"no core is left", context.Background(), false, false, cores(), false},
 		{"nothing polls on an oversubscribed host", context.Background(), true, false, 0, true},

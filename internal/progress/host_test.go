@@ -252,7 +252,7 @@ ranks/core  stolen  wake-up  compute     time slept polled     time slept polled
 		t.Fatal(err)
 	}
 	if !bytes.Equal(out.Bytes(), want) {
-		t.Errorf("%s differs; write it with -update and read what has changed:\n%s", name, out.Bytes())
+		t.Errorf("%s differs; write it with -update and review the changes:\n%s", name, out.Bytes())
 	}
 }
 

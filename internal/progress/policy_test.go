@@ -119,8 +119,7 @@ func TestCompetitive(t *testing.T) {
 	}
 }
 
-// TestLearns checks that the policy adapts to a change after a few waits, no matter what the earlier waits were
-// like.
+// TestLearns checks that the policy adapts to a change after a few waits, regardless of the earlier waits.
 func TestLearns(t *testing.T) {
 	const wakeup = 10 * time.Microsecond
 	for _, before := range []time.Duration{0, 20 * time.Microsecond, sleepCost(wakeup), time.Hour} {
@@ -141,7 +140,7 @@ func TestLearns(t *testing.T) {
 				}
 			}
 			if n > 16 {
-				t.Errorf("after waits of %v it has %v for those of %v after %d", before, budget, now, n)
+				t.Errorf("after waits of %v, the budget is %v for waits of %v after %d of them", before, budget, now, n)
 			}
 		}
 	}

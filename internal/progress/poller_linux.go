@@ -292,7 +292,7 @@ func (t *timer) set(now time.Duration) {
 	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // cannot fail: the descriptor and the time are valid
 }
 
-// onTimer calls due of all watches whose time has come.
+// onTimer makes all timed calls that are due.
 func (p *poller) onTimer() {
 	for now := Clock(); ; {
 		p.mu.Lock()
@@ -329,6 +329,6 @@ func heartbeat(ctx context.Context) error {
 	case <-found:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the poller has not noticed what arrived: %w", ctxerr.Cause(ctx))
+		return fmt.Errorf("the poller did not notice an event: %w", ctxerr.Cause(ctx))
 	}
 }

@@ -218,7 +218,7 @@ func (w *watch) dueAt() (at time.Duration, next bool) {
 	return w.nextCallAt, next
 }
 
-// TestPostponeWatch checks that postpone moves the next timed call, and has no effect if there is none.
+// TestPostponeWatch checks that postpone moves the next timed call, and has no effect without a pending call.
 func TestPostponeWatch(t *testing.T) {
 	h, other := newRecorder(), newRecorder()
 	w, _ := watched(t, h, true)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Shared is polled by all callers in the process that poll, no matter what they wait for.
+// Shared is polled by all callers in the process that poll, whichever event they wait for.
 type Shared interface {
 	// Visit polls unless another goroutine is already doing so, and reports whether it found something. It must
 	// not block.
@@ -44,8 +44,8 @@ func allShared() []Shared {
 }
 
 // visitShared visits all Shareds and reports whether any of them found something. An event found by one Shared may
-// concern another one. Because the caller is about to yield, visit therefore visits once more those that
-// precede the last one that found something.
+// concern another one. Because the caller is about to yield, visitShared visits all Shareds before the last successful
+// one once more.
 func visitShared() (found bool) {
 	list, again := allShared(), 0
 	for i, v := range list {

@@ -30,8 +30,8 @@ func newClock(step time.Duration) func() time.Duration {
 	return func() time.Duration { return time.Duration(now.Add(int64(step))) }
 }
 
-// TestCallersPollShared checks that a caller that waits for something else polls all Shareds, except those that
-// have been unshared.
+// TestCallersPollShared checks that a caller that waits for something else polls all Shareds, except the ones that have
+// been unshared.
 func TestCallersPollShared(t *testing.T) {
 	g, _ := newGroup(t, false, newSource(t))
 	v, w := new(visits), new(visits)

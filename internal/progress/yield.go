@@ -24,7 +24,7 @@ const (
 
 // yields determines after which polls of a spin the caller yields.
 type yields struct {
-	// pollsPerYield is the number of polls between two yields, and left is the number of polls until the next one.
+	// pollsPerYield is the number of polls between two yields, and pollsLeft the number of polls until the next one.
 	pollsPerYield, pollsLeft int
 	lastEnd                  time.Duration // end of the most recent yield in the spin, or 0
 }
@@ -72,8 +72,7 @@ func (s *Spin) yield() {
 	}
 }
 
-// move moves a caller that shares its processor to another processor, if it is running on the processor to be
-// avoided.
+// leaveAvoided moves a caller that shares its processor to another processor, if it is running on avoidedCPU.
 func (p *SpinPolicy) leaveAvoided(now time.Duration) {
 	last := p.examinedAt.Load()
 	if p.avoidedCPU == nil || now-time.Duration(last) < examineEvery || !p.examinedAt.CompareAndSwap(last, int64(now)) {

@@ -49,7 +49,7 @@ func Open(path string, kind Kind, size int64) (*Spool, error) {
 	return OpenIn(dir, kind, size)
 }
 
-// OpenIn is Open for an open directory. Close closes the directory; In does on failure.
+// OpenIn is Open for an open directory. Close closes the directory, and so does OpenIn on failure.
 func OpenIn(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
 	spool := &Spool{dir: dir, kind: kind, size: size}
 	err := spool.scan()

@@ -66,7 +66,7 @@ func TestOldestGoFirst(t *testing.T) {
 	}
 	if got, _ := names(t, dir); !slices.Equal(got,
 		[]string{"m.gz.ABCDEFGHIJKLMNOPQRSTUVWXYZ.partial", "mine", "mine.gz", "r4.gz", "r5.gz.partial"}) {
-		t.Errorf("after a start with less room there is %v", got)
+		t.Errorf("after a start with a smaller limit there is %v", got)
 	}
 }
 

@@ -86,7 +86,7 @@ func isValid(text []byte, lines int) bool {
 type fault struct {
 	line            int
 	problem, remedy string
-	// later is true if the library may notice the problem more than one line later.
+	// noticedLate is true if the library may notice the problem more than one line later.
 	noticedLate bool
 }
 

@@ -166,7 +166,7 @@ func (r *Report) PrintTargets(p func(line string) error) error {
 	return nil
 }
 
-// targetTable returns the table of targets, or nil if there are none.
+// targetTable returns the table of targets, or nil for a report without targets.
 func (r *Report) targetTable() *table {
 	if len(r.Targets) == 0 {
 		return nil

@@ -28,9 +28,9 @@ const (
 // operation is a collective operation of MPI.
 type operation struct {
 	name string
-	// sendBlocks and receives return the number of blocks in the send buffer and in the receive buffer of a rank.
+	// sendBlocks and recvBlocks return the number of blocks in the send buffer and in the receive buffer of a rank.
 	sendBlocks, recvBlocks func(ranks int) int
-	// contributes reports whether a rank contributes data, and result whether it receives a result.
+	// contributes reports whether a rank contributes data, and getsResult whether it receives a result.
 	contributes, getsResult func(rank int) bool
 	// combinedBlocks returns the indices of the blocks that are combined into block k of the rank's result.
 	combinedBlocks func(k, rank, ranks int) []int
@@ -153,8 +153,8 @@ type collectiveCalls struct {
 	words int
 	// done is the number of completed rounds.
 	done int
-	// send and recv hold the blocks of the operation; a broadcast uses only recv. own is the data that rank 1 sends to
-	// rank 2, or empty.
+	// sendBuf and recvBuf hold the blocks of the operation; a broadcast uses only recvBuf. busyData is the data that
+	// rank 1 sends to rank 2 at the same time, or empty.
 	sendBuf, recvBuf, busyData []int32
 	// parts lists, for each received block, the blocks that are combined into it.
 	parts [][]int
@@ -231,10 +231,10 @@ func (c *collectiveCalls) selectMethod(m *method) []mpi.Option {
 	return m.options()
 }
 
-// stamp returns the word written at the start and at the end of a block in operation i.
+// stampWord returns the word written at the start and at the end of a block in operation i.
 func (c *collectiveCalls) stampWord(i, block int) int32 { return int32(i*stampRanks + block) }
 
-// round executes operation i, and returns the times at which it began and ended.
+// runRound executes operation i, and returns the times at which it began and ended.
 func (c *collectiveCalls) runRound(options []mpi.Option, i int, all bool) (start, end time.Duration, err error) {
 	start = sharedNow()
 	if c.op.name != "bcast" || c.rank == 0 {
@@ -259,7 +259,7 @@ func (c *collectiveCalls) runRound(options []mpi.Option, i int, all bool) (start
 		}
 		if c.rank == 2 {
 			if err := verify(c.busyData, stampWord(i, 1), 1, all); err != nil {
-				return 0, 0, fmt.Errorf("what rank 1 sends: %w", err)
+				return 0, 0, fmt.Errorf("the data of rank 1: %w", err)
 			}
 			c.verified++
 		}
@@ -267,7 +267,7 @@ func (c *collectiveCalls) runRound(options []mpi.Option, i int, all bool) (start
 	return start, end, c.verifyResult(i, all)
 }
 
-// check verifies this rank's result: either all words, or the first and the last word of each block.
+// verifyResult verifies this rank's result: either all words, or the first and the last word of each block.
 func (c *collectiveCalls) verifyResult(i int, all bool) error {
 	if !c.op.getsResult(c.rank) {
 		return nil

@@ -153,7 +153,7 @@ func TestCollectiveLies(t *testing.T) {
 		{"alltoall", operations[2], 3, 5, func(c *collectiveCalls) { c.sendBuf[5*16+7]++ }, "block 3: word 7 is "},
 		{"reduce", operations[3], 4, 0, func(c *collectiveCalls) { c.sendBuf[2]++ }, "block 0: word 2 is "},
 		{"gather", operations[4], 2, 0, func(c *collectiveCalls) { c.sendBuf[3]++ }, "block 2: word 3 is "},
-		{"own", operations[0], 1, 2, func(c *collectiveCalls) { c.busyData[7]++ }, "what rank 1 sends: word 7 is "},
+		{"own", operations[0], 1, 2, func(c *collectiveCalls) { c.busyData[7]++ }, "the data of rank 1: word 7 is "},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()

@@ -75,5 +75,5 @@ func (r *Report) findGrowth(workload, side, figure string) *Growth {
 	return nil
 }
 
-// at returns the value of the line at n.
+// valueAt returns the value of the line at n.
 func (g *Growth) valueAt(n float64) float64 { return g.Intercept + g.Slope/1e3*n }

@@ -26,7 +26,7 @@ func idleStep(sess *session, st step) (Point, error) {
 	}
 	marked := make(chan mark, 1)
 	go func() { marked <- sess.markAfterRest() }()
-	if err := sess.receiveNumber("what ends the wait", 0, 0, int32(st.n)); err != nil {
+	if err := sess.receiveNumber("the number that ends the wait", 0, 0, int32(st.n)); err != nil {
 		return Point{}, err
 	}
 	share[0] = (<-marked).percent()

@@ -10,7 +10,6 @@ import (
 // The host of a virtual machine moves its virtual processors among physical ones. Between some of these, a cache line
 // takes several times longer than between others. Such a phase lasts from a tenth of a second to minutes, and slows
 // down the side that is measured at the time.
-// that is measured at the time.
 const (
 	// slowLineFactor is the limit above which a cache line counts as slow, before or after a measurement. It is relative
 	// to the shortest time of the run.
@@ -33,10 +32,10 @@ type Attempt struct {
 	Points    []Point `json:"points,omitempty"`
 }
 
-// line returns the longer of the two cache line times, or 0 if they are unknown.
+// lineTime returns the longer of the two cache line times, or 0 if they are unknown.
 func (a *Attempt) lineTime() float64 { return max(a.LineBefore, a.LineAfter) }
 
-// slow reports whether a cache line was slow; least is the shortest time of the run.
+// isSlow reports whether a cache line was slow; least is the shortest time of the run.
 func (a *Attempt) isSlow(least float64) bool { return a.lineTime() > slowLineFactor*least }
 
 // discardSlow discards the latest attempts with a slow cache line, and returns the measurements to repeat.

@@ -23,11 +23,11 @@ import (
 type link struct {
 	key, name, profile, transport string
 	group                         Group
-	// attached means that the ranks belong to a daemon, and together that one program uses all of them.
+	// attached means that the ranks belong to a daemon, and oneProgram that one program uses all of them.
 	attached, oneProgram bool
 	// workloads lists the supported workloads. The default is all.
 	workloads []string
-	// tags reports whether messages can have tags.
+	// supportsTags reports whether messages can have tags.
 	supportsTags bool
 	// methods lists the broadcast methods that are measured in addition to the one that zrlmpid chooses.
 	methods []namedMethod
@@ -127,7 +127,7 @@ func (l *link) parts() []part {
 	return all
 }
 
-// does reports whether the link supports the workload.
+// supports reports whether the link supports the workload.
 func (l *link) supports(w *workload) bool {
 	return (!w.usesTags || l.supportsTags) && (!w.inProcess || !l.attached) &&
 		(len(l.workloads) == 0 || slices.Contains(l.workloads, w.name))

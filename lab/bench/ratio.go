@@ -21,10 +21,10 @@ type Ratio struct {
 // comparison selects the sides to compare.
 type comparison struct {
 	side string
-	// bases lists the keys of the other sides, of which the best one counts. called is their common name.
+	// bases lists the keys of the other sides, of which the best one counts. baseName is their common name.
 	bases    []string
 	baseName string
-	// times is the number of base messages that one message of the side is compared with. 0 means 1.
+	// baseFactor is the number of base messages that one message of the side is compared with. 0 means 1.
 	baseFactor float64
 	// workloads lists the workloads for which the sides are compared. The default is all.
 	workloads []string

@@ -95,7 +95,7 @@ func (f *Figures) findCut(n int) *CutStep {
 	return &f.Cut[i]
 }
 
-// finish computes the medians of the rounds.
+// computeMedians computes the medians of the rounds.
 func (f *Figures) computeMedians() {
 	f.Median = nil
 	if len(f.Rounds) > 0 {
@@ -103,7 +103,7 @@ func (f *Figures) computeMedians() {
 	}
 }
 
-// check returns an error unless all rounds have the same steps.
+// checkSteps returns an error unless all rounds have the same steps.
 func (f *Figures) checkSteps() error {
 	if len(f.Cut) == 0 && len(f.Median) == 0 && (len(f.Rounds) == 0 || len(f.Rounds[0]) == 0) {
 		return errors.New("there are no figures")
@@ -195,7 +195,7 @@ func (r *Result) stepNumbers() []int {
 	return slices.Compact(ns)
 }
 
-// at returns the index of step n, or -1.
+// stepIndex returns the index of step n, or -1.
 func (f *Figures) stepIndex(n int) int {
 	return slices.IndexFunc(f.Median, func(p Point) bool { return p.N == n })
 }
@@ -261,7 +261,7 @@ func Parse(name string, text []byte) (*Report, error) {
 	return &report, nil
 }
 
-// check returns an error if tables cannot be made from the report.
+// validate returns an error if tables cannot be made from the report.
 func (r *Report) validate() error {
 	if len(r.Results)+len(r.Targets)+len(r.Tables) == 0 {
 		return fmt.Errorf("there are no results in it")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Options select what to measure.
+// Options select the measurements.
 type Options struct {
 	// Workloads lists the names of workloads. The default is all.
 	Workloads []string
@@ -47,7 +47,7 @@ type task struct {
 	steps []step
 }
 
-// plan checks the options and sets defaults. It returns the tasks to run. Errors are of type *UsageError.
+// planTasks checks the options and sets defaults. It returns the tasks to run. Errors are of type *UsageError.
 func (o *Options) planTasks() ([]task, error) {
 	switch {
 	case o.Rounds < 0:
@@ -156,7 +156,8 @@ type measurement struct {
 	budget time.Duration
 	// disturbed means that a neighbour runs during the measurement.
 	disturbed bool
-	// resultIndex and at are the indices of the first part's result and side in the report. The other parts follow it.
+	// resultIndex and sideIndex are the indices of the first part's result and side in the report. The other parts
+	// follow it.
 	resultIndex, sideIndex int
 	failed                 bool
 	// took is the duration of the last measurement, or 0 if there was none.

@@ -173,7 +173,7 @@ func withoutMethods(run func(*session, step) (Point, error)) func(*session, step
 	}
 }
 
-// send sends one number.
+// sendNumber sends one number.
 func (s *session) sendNumber(value int32, to, tag int) error {
 	s.numbers.out[0] = value
 	return mpi.Send(s.ctx, s.comm, s.numbers.out[:], to, tag)
@@ -194,7 +194,7 @@ func (s *session) verifyNumber(what string, got, want int32) error {
 	return nil
 }
 
-// receive receives one number and verifies it.
+// receiveNumber receives one number and verifies it.
 func (s *session) receiveNumber(what string, from, tag int, want int32) error {
 	got, err := s.recvNumber(from, tag)
 	if err != nil {

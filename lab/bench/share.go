@@ -34,8 +34,8 @@ const (
 // paceEvery is the interval at which a program prints its progress. Its counterpart in c/bench.h is BENCH_PACE_EVERY.
 const paceEvery = 250 * time.Millisecond
 
-// share returns how long each step of a workload may take on a side; 0 means that there is no limit. There is none for
-// steps given by a user, and none for zrlmpid's quick steps, which only check that everything works.
+// stepBudget returns the time limit of each step of a workload on a side, or 0 for no limit. Steps given by the user
+// have no limit, and neither have zrlmpid's quick steps, which only check that everything works.
 func (o *Options) stepBudget(w *workload, of Kind) time.Duration {
 	switch {
 	case o.Steps != "", o.Quick && of == Ours:
@@ -46,7 +46,7 @@ func (o *Options) stepBudget(w *workload, of Kind) time.Duration {
 	return max(time.Duration(shareFactor*w.weight/float64(len(w.fullSteps))*float64(time.Second)), minBudget)
 }
 
-// pace is the progress of a side in step n: it has done some of all rounds, which took the given time.
+// stepProgress is the progress of a side in step n: it has completed roundsDone of all rounds in the elapsed time.
 type stepProgress struct {
 	n, roundsDone, all int
 	elapsed            time.Duration
@@ -120,8 +120,8 @@ type watch struct {
 
 	mu  sync.Mutex
 	out bytes.Buffer
-	// read is the length of the output processed so far, and kept the length of the part that belongs to complete
-	// steps. done is the number of complete steps, and last the progress of the next one.
+	// read is the length of the output processed so far, and keptLen the length of the part that belongs to complete
+	// steps. stepsDone is the number of complete steps, and progress the progress of the next one.
 	read, keptLen, stepsDone int
 	progress                 stepProgress
 	// isSlow means that the next step is too slow. It is to be repeated with fewer iterations, or cut if fewer is 0.

@@ -161,7 +161,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestStuck checks that a side that is stuck is stopped, and that what it prints afterwards has no effect.
+// TestStuck checks that a side that is stuck is stopped, and that its later output has no effect.
 func TestStuck(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	j := job{w: things, parts: make([]part, 1), budget: time.Second, steps: []step{{10, 1}, {20, 1}}}

@@ -51,7 +51,7 @@ type Side struct {
 	With   string `json:"with,omitempty"`
 }
 
-// together reports whether both sides are measured in the same processes.
+// sharesProcesses reports whether both sides are measured in the same processes.
 func (s *Side) sharesProcesses(other *Side) bool {
 	return cmp.Or(s.With, s.Key) == cmp.Or(other.With, other.Key)
 }
@@ -90,7 +90,7 @@ type job struct {
 	dir, profile string
 }
 
-// texts returns the arguments for the ranks of an MPI: the warm-up time and the steps.
+// arguments returns the arguments for the ranks of an MPI: the warm-up time and the steps.
 func (j *job) arguments() []string {
 	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, stepArgs(j.steps)...)
 }

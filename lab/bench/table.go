@@ -73,7 +73,7 @@ func formatDuration(us float64) string {
 	return formatFigure(us) + " µs"
 }
 
-// formatSigned formats a number of either sign, in the way of figure.
+// formatSigned is formatFigure for numbers of either sign.
 func formatSigned(v float64) string {
 	if v < 0 {
 		return "-" + formatFigure(-v)
@@ -90,7 +90,7 @@ func formatCount(n int) string {
 	return text
 }
 
-// size formats a number of bytes. It uses the largest unit in which the number is an integer.
+// formatSize formats a number of bytes. It uses the largest unit in which the number is an integer.
 func formatSize(n int) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

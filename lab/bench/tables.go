@@ -182,7 +182,7 @@ var ratioSheets = []ratioSheet{
 	{"pingpong", "p99", "The same of the p99"},
 }
 
-// table returns the table of ratios, or nil if there are none.
+// table returns the table of ratios, or nil without ratios.
 func (sh *ratioSheet) table(res *Result) *table {
 	w, err := workloadNamed(res.Workload)
 	if err != nil {

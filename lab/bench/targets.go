@@ -14,7 +14,7 @@ type target struct {
 	// atMost means that bound is an upper bound. Otherwise it is a lower bound.
 	bound  float64
 	atMost bool
-	// slow replaces bound if a wake-up takes slowWakeUp or longer. 0 means that bound applies.
+	// slowBound replaces bound if a wake-up takes slowWakeUp or longer. 0 means that bound applies.
 	slowBound float64
 	// goal is a better value that the project works towards, or 0. tolerance is the amount by which noise may make the
 	// figure miss bound.

@@ -62,7 +62,7 @@ func TestLies(t *testing.T) {
 			"message 12: round -20: word 2 is 7 instead of 19"},
 		{"middle", "pingpong", 1, step{12, 1}, say(0, -20, pattern(1, 1), -20), "message 12: round -20: word 1 is"},
 		{"length", "pingpong", 0, step{6, 1}, say(0), "6 bytes are not a number of words"},
-		{"ready", "rate", 0, step{4, 1}, say(0, 7), "what says that receives are posted holds 7 instead of 0"},
+		{"ready", "rate", 0, step{4, 1}, say(0, 7), "the number after posted receives holds 7 instead of 0"},
 		{"answer", "stream", 0, step{4, 1}, both(say(0, 0), say(0, 7)), "an answer holds 7 instead of 1"},
 		{"window", "stream", 1, step{12, 1},
 			both(say(0, -8, pattern(1, 0), -8), say(0, -7, pattern(1, 0), -8), say(0, 0, 0, 0), say(0, 0, 0, 0)),
@@ -70,7 +70,7 @@ func TestLies(t *testing.T) {
 		{"token", "ring", 0, step{2, 1}, say(0, 7), "the token holds 7 instead of -39"},
 		{"ranks", "ring", 0, step{3, 1}, say(0, 7), "there are 2 ranks for a step of 3"},
 		{"broadcast", "bcast", 0, step{4, 1}, say(0, 7), "message 4: there are 2 ranks instead of 8"},
-		{"end", "idle", 1, step{1, 1}, say(0, 7), "what ends the wait holds 7 instead of 1"},
+		{"end", "idle", 1, step{1, 1}, say(0, 7), "the number that ends the wait holds 7 instead of 1"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
@@ -124,7 +124,7 @@ func TestWarmUp(t *testing.T) {
 	}
 	for rank, s := range sessions {
 		if once := w.total(steps) / 2; s.verified < once+warmup+steps[0].iterations {
-			t.Errorf("rank %d has verified %d messages, of which %d are those that count", rank, s.verified, once)
+			t.Errorf("rank %d has verified %d messages, of which %d count", rank, s.verified, once)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (w *window) message(all []int32, k int) []int32 { return all[k*w.words : (k
 
 // sendWindows sends the windows. When a window has been answered, it calls timed with the time since the window began.
 func (w *window) sendWindows(timed func(i int, took time.Duration) error) error {
-	if err := w.session.receiveNumber("what says that receives are posted", w.peer, 0, 0); err != nil {
+	if err := w.session.receiveNumber("the number after posted receives", w.peer, 0, 0); err != nil {
 		return err
 	}
 	out := make([]int32, w.size*w.words)

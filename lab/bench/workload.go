@@ -12,7 +12,7 @@ type workload struct {
 	// unit is the unit of n in a step, and axis its label on a plot. bytes means that n is a number of bytes.
 	unit, axis string
 	bytes      bool
-	// fullSteps and quick are the steps of a run. Quick steps are for tests.
+	// fullSteps and quickSteps are the steps of a run. Quick steps are for tests.
 	fullSteps, quickSteps []step
 	// ranks returns the number of ranks in a step. If it is nil, there are two.
 	ranks func(step) int

@@ -9,10 +9,10 @@ import (
 )
 
 // logScale is a logarithmic axis from low to high. If low is 0, the axis starts at 0, although 0 has no logarithm.
-// least is the smallest positive value.
+// minPositive is the smallest positive value.
 type logScale struct{ low, minPositive, high float64 }
 
-// zeroShare is the share of the axis between 0 and least.
+// zeroShare is the share of the axis between 0 and minPositive.
 const zeroShare = 0.08
 
 // newLogScale returns a scale that covers the values. It extends the range at both ends by a factor of margin, or less

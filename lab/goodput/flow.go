@@ -69,8 +69,8 @@ type counter struct {
 	*job
 	stream    stream
 	startTime time.Time
-	// position is the number of bytes received in order, and counted the number of bytes received after Skip. last is
-	// the time at which the last of them arrived.
+	// position is the number of bytes received in order, and countedBytes the number of bytes received after Skip. last
+	// is the time at which the last of them arrived.
 	position, countedBytes int64
 	last                   time.Time
 	// conn is the connection of the receiver of tcp-cubic. It stays open until the process exits.
@@ -80,7 +80,7 @@ type counter struct {
 // start records the time at which the sender starts.
 func (c *counter) start(now time.Time) { c.startTime, c.last = now, now }
 
-// end returns the time after which bytes no longer count.
+// deadline returns the time after which bytes no longer count.
 func (c *counter) deadline() time.Time { return c.startTime.Add(c.Time) }
 
 // isComplete reports whether the flow has a limit and all its bytes have been received.
@@ -98,8 +98,8 @@ func (c *counter) addReceived(now time.Time, b []byte) error {
 	return nil
 }
 
-// flow returns the result. Its time ends when the last bytes are received, since a message counts only when it is
-// complete.
+// result returns the result of the flow. Its time ends when the last bytes are received, since a message counts only
+// when it is complete.
 func (c *counter) result() Flow {
 	return Flow{Bytes: c.countedBytes, Seconds: c.last.Sub(c.startTime.Add(c.Skip)).Seconds()}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Options select what to measure.
+// Options select the measurements.
 type Options struct {
 	// Parts lists some of the names that Parts returns. The default is all.
 	Parts []string
@@ -33,7 +33,7 @@ func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// complete sets the defaults. Errors are of type *UsageError.
+// setDefaults sets the defaults. Errors are of type *UsageError.
 func (o *Options) setDefaults() error {
 	if o.Rounds == 0 {
 		o.Rounds = defaultRounds

@@ -148,7 +148,7 @@ func median(values []float64) float64 {
 	return values[half]
 }
 
-// of returns only the rounds with the given seed.
+// roundsWithSeed returns only the rounds with the given seed.
 func (r *Measured) roundsWithSeed(seed int) *Measured {
 	return &Measured{Rounds: slices.DeleteFunc(slices.Clone(r.Rounds), func(x Round) bool { return x.Seed != seed })}
 }

@@ -46,7 +46,7 @@ func TestRatio(t *testing.T) {
 			true},
 		{"of the seeds of both", seeded(round(10), round(1)), seeded(round(20), round(2), round(9)), 0.5, true},
 		{"rounds of the same seed", append(seeded(round(1)), seeded(round(3))...), seeded(round(4)), 0.5, true},
-		{"nothing has arrived", seeded(round(1)), seeded(round(0)), 0, false},
+		{"nothing was received", seeded(round(1)), seeded(round(0)), 0, false},
 	} {
 		c := Cell{Runs: []Measured{{Flows: []string{tcpCubic}, Rounds: tt.base},
 			{Flows: []string{extendedUDP}, Rounds: tt.ours}}}
@@ -126,7 +126,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestLoad checks that Load returns what Save wrote, and that it merges the rounds in several files.
+// TestLoad checks that Load returns the report that Save wrote, and that it merges the rounds in several files.
 func TestLoad(t *testing.T) {
 	one, two := filepath.Join(t.TempDir(), "1.json"), filepath.Join(t.TempDir(), "2.json")
 	r := testReport()

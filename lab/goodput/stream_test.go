@@ -24,7 +24,7 @@ func TestStream(t *testing.T) {
 			t.Error(err)
 		}
 		if err := s.verify(position+1, b); err == nil {
-			t.Errorf("position %d: what belongs elsewhere is taken", position)
+			t.Errorf("position %d: bytes of another position are accepted", position)
 		}
 		b[999] ^= 4
 		if err := s.verify(position, b); err == nil || !strings.HasPrefix(err.Error(), "byte ") ||
@@ -34,7 +34,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestCounter checks which bytes count, and for what time.
+// TestCounter checks which bytes count, and in which time.
 func TestCounter(t *testing.T) {
 	begin := time.Unix(0, 0)
 	for _, tt := range []struct {

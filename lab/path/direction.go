@@ -12,8 +12,8 @@ import (
 type Direction struct {
 	rate  float64
 	epoch time.Time
-	// bottleneck models the queue and the rate. wire models what happens to packets that have left the queue: loss,
-	// delay, reordering and duplication.
+	// bottleneck models the queue and the rate. wire models the fate of packets after the queue: loss, delay,
+	// reordering and duplication.
 	bottleneck, wire *impair.Impairer
 	// freeAt is the time at which all packets accepted so far will have been sent.
 	freeAt  time.Time

@@ -72,15 +72,15 @@ func TestDeliveries(t *testing.T) {
 	}{
 		{"a packet takes its length by the rate, and half a round trip", kilo, []sent{{5 * ms, 500}}, "0@15.5ms"},
 		{"packets wait for each other", kilo, three, "0@11ms 1@12ms 2@13ms"},
-		{"but not for those that have been sent", kilo, []sent{{0, 1000}, {9 * ms, 1000}}, "0@11ms 1@20ms"},
+		{"packets that were sent no longer count", kilo, []sent{{0, 1000}, {9 * ms, 1000}}, "0@11ms 1@20ms"},
 		{"a queue of two packets, one of which is under transmission", with(func(c *Config) { c.Queue = 2000 }), three,
 			"0@11ms 1@12ms"},
-		{"has room again when the first has been sent", with(func(c *Config) { c.Queue = 2000 }),
+		{"accepts again when the first packet has been sent", with(func(c *Config) { c.Queue = 2000 }),
 			[]sent{{0, 1000}, {0, 1000}, {ms, 1000}, {ms, 1}}, "0@11ms 1@12ms 2@13ms"},
-		{"a short packet finds room where a long one does not", with(func(c *Config) { c.Queue = 1500 }),
+		{"a short packet fits where a long one does not", with(func(c *Config) { c.Queue = 1500 }),
 			[]sent{{0, 1000}, {0, 1000}, {0, 500}}, "0@11ms 2@11.5ms"},
 		{"loss", with(func(c *Config) { c.Loss = 100 }), three, ""},
-		{"what is lost has been sent", with(func(c *Config) { c.Loss = 100; c.Queue = 1000 }), three, ""},
+		{"lost packets leave the queue", with(func(c *Config) { c.Loss = 100; c.Queue = 1000 }), three, ""},
 		{"duplicates", with(func(c *Config) { c.Duplicate = 100 }), three[:2], "0@11ms 0@11ms 1@12ms 1@12ms"},
 		{"late duplicates", with(func(c *Config) { c.Duplicate = 100; c.Late = 2 * ms }), three[:2],
 			"0@11ms 1@12ms 0@13ms 1@14ms"},
@@ -125,7 +125,7 @@ func TestBytes(t *testing.T) {
 		now = now.Add(ms)
 	}
 	if arrived < 2000 {
-		t.Errorf("%d packets have arrived", arrived)
+		t.Errorf("%d packets were delivered", arrived)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestPath(t *testing.T) {
 					}
 					got, err := both[1-end].Read(in)
 					if err != nil || !bytes.Equal(in[:got], out) {
-						t.Fatalf("%d bytes: %d have arrived: %v", n, got, err)
+						t.Fatalf("%d bytes: %d received: %v", n, got, err)
 					}
 				}
 				if took := time.Since(begin); took < 20*time.Millisecond {

@@ -16,7 +16,7 @@ var runs embed.FS
 //go:embed missed.json
 var missedJSON []byte
 
-// Reason says why a run missed some of the targets.
+// Reason explains why a run missed some of the targets.
 type Reason struct {
 	Targets []string `json:"targets"`
 	Why     string   `json:"why"`

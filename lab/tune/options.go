@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Options select what to measure.
+// Options select the measurements.
 type Options struct {
 	// Transports lists the transports between ranks. shm is for the classes in which ranks share memory, udp and tcp
 	// for the other classes. The default is shm and udp.

@@ -96,7 +96,7 @@ func fastest(e *collectives.Entry, algorithm string, i int) string {
 	return text
 }
 
-// chosenText returns what an entry chooses for a length.
+// chosenText returns the choice of an entry for a length.
 func chosenText(e *collectives.Entry, n int) string {
 	for _, d := range e.Decisions {
 		if d.MaxBytes == nil || n <= int(*d.MaxBytes) {

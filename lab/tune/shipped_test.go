@@ -23,7 +23,7 @@ func TestShipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b.Bytes(), shipped) {
-		t.Error("shipped.yaml is not what Write writes: have zrlbench tune write it, and change nothing")
+		t.Error("shipped.yaml differs from the output of Write: generate it with zrlbench tune")
 	}
 	has := map[collectives.Collective]int{}
 	table.Document().ForEachClass(func(class choice.Class, from *collectives.ClassTable) {
@@ -68,8 +68,8 @@ func TestModel(t *testing.T) {
 func source(rows map[choice.Class]choice.Rows) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package choice\n\nimport (\n\"math\"\n\n\"github.com/zrlmpi/zrlmpid/mpe/coll\"\n)\n\n")
-	fmt.Fprintf(&b, "// measured is what \"zrlbench tune\" has decided. The times are in lab/tune/shipped.yaml; the\n")
-	fmt.Fprintf(&b, "// test of that package prints this file when that is replaced.\n")
+	fmt.Fprintf(&b, "// measured has the decisions of \"zrlbench tune\". The times are in lab/tune/shipped.yaml; the\n")
+	fmt.Fprintf(&b, "// test of that package prints this file when the times are replaced.\n")
 	fmt.Fprintf(&b, "var measured = map[Class]Rows{\n")
 	for _, class := range choice.Classes {
 		if r, ok := rows[class]; ok {

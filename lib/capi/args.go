@@ -235,12 +235,12 @@ func (a *args) buffer(i int) mpi.Buffer {
 // bufferAt returns a buffer of n elements at an address, which must not be MPI_IN_PLACE.
 func (a *args) bufferAt(i int, n int64, t *datatype.Type) mpi.Buffer {
 	if a.inPlace(i) {
-		panic(failf(mpi.ErrBuffer, "argument %d of MPI_%s is MPI_IN_PLACE, which it may not be", i+1, a.name))
+		panic(failf(mpi.ErrBuffer, "argument %d of MPI_%s must not be MPI_IN_PLACE", i+1, a.name))
 	}
 	return mpi.Foreign.MemoryBuffer(a.pointer(i), n, t)
 }
 
-// repeatedBuffer returns a buffer that has the elements of the given one times times in a row.
+// repeatedBuffer returns a buffer with times consecutive copies of the elements that the arguments describe.
 func (a *args) repeatedBuffer(i int, times int64) mpi.Buffer {
 	n, t := a.countAndType(i + 1)
 	return a.scaledBuffer(i, n, t, times)
@@ -257,7 +257,7 @@ func (a *args) scaledBuffer(i int, n int64, t *datatype.Type, times int64) mpi.B
 // countArray reads n counts or displacements from an array.
 func (a *args) countArray(i, n int) []int { return a.readArray(i, n, a.largeCounts) }
 
-// intArray reads n ints. They are ints even in a call with wide counts.
+// intArray reads n ints. They are ints even in a call with large counts.
 func (a *args) intArray(i, n int) []int { return a.readArray(i, n, false) }
 
 // addressArray reads n 64-bit displacements.
@@ -276,7 +276,7 @@ func (a *args) readArray(i, n int, wide bool) []int {
 	return list
 }
 
-// number returns the length of an array, which must not be negative.
+// arrayLen returns the length of an array, which must not be negative.
 func (a *args) arrayLen(i int) int {
 	n := a.int(i)
 	if n < 0 {
@@ -327,7 +327,7 @@ func textAt(p unsafe.Pointer) string {
 	return string(unsafe.Slice((*byte)(p), n))
 }
 
-// setCString writes a C string into room bytes, and returns its length without the terminating 0.
+// setCString writes a C string into a buffer of room bytes, and returns its length without the terminating 0.
 func (a *args) setCString(i int, s string, room int) int {
 	p := a.checkedPointer(i)
 	if room <= 0 {

@@ -99,9 +99,9 @@ func (a *args) keyval(number int, of kind) *caching.Key[object] {
 	i := number - int(int32(a.lib.abi.firstHandle[kindKeyval]))
 	switch {
 	case i < 0 || i >= len(k.list):
-		panic(failf(mpi.ErrKeyval, "%#x is no key of attributes", uint32(number)))
+		panic(failf(mpi.ErrKeyval, "%#x is not an attribute key", uint32(number)))
 	case k.list[i].kind != of && of != kindKeyval:
-		panic(failf(mpi.ErrKeyval, "key %#x is for a %s, and not for a %s", uint32(number),
+		panic(failf(mpi.ErrKeyval, "key %#x is for a %s, not for a %s", uint32(number),
 			kindNames[k.list[i].kind], kindNames[of]))
 	}
 	return k.list[i].Key

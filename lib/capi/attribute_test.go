@@ -34,7 +34,7 @@ func (f *attributeCalls) key(r *rank, copyFunction, deleteFunction any) int {
 	return int(key[0])
 }
 
-// value returns an attribute, or -1 if there is none.
+// value returns an attribute, or -1 if it is not set.
 func (f *attributeCalls) value(r *rank, o out, key int) int {
 	r.t.Helper()
 	value := newOut()

@@ -15,8 +15,8 @@ type sendBuffer struct {
 	memory unsafe.Pointer
 }
 
-// Calls for a communicator or a session take the object, followed by the arguments of the corresponding call
-// for the rank.
+// The arguments of a call for a communicator or a session are the object, followed by the arguments of the
+// corresponding call for the rank.
 var _ = add(map[string]implementation{
 	"Buffer_attach":         func(a *args) { a.attachBuffer(&a.lib.buffer, 0) },
 	"Buffer_detach":         func(a *args) { a.detachBuffer(&a.lib.buffer, 0) },

@@ -18,7 +18,7 @@ type comm struct {
 	handle     uint64
 	errhandler atomic.Pointer[errhandler] // nil means the initial one
 	attributes caching.Attributes[object]
-	// buffer is the buffer attached by MPI_Comm_attach_buffer. session is the buffer of the session that the
+	// buffer is the buffer attached by MPI_Comm_attach_buffer. sessionBuf is the buffer of the session that the
 	// communicator belongs to, or nil.
 	buffer     sendBuffer
 	sessionBuf *mpi.SendBuffer
@@ -61,7 +61,7 @@ var _ = add(map[string]implementation{
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// open sets up the predefined communicators of a running rank.
+// setWorld sets up the predefined communicators of a running rank.
 func (l *Library) setWorld(world *mpi.Comm) {
 	for _, c := range []struct {
 		to      **comm
@@ -196,11 +196,11 @@ func (a *args) splitType() mpi.SplitType {
 		}
 		return mpi.Undefined
 	}
-	panic(failf(mpi.ErrArg, "%d is no kind of ranks to split by", a.int(1)))
+	panic(failf(mpi.ErrArg, "split type %d does not exist", a.int(1)))
 }
 
-// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, for ranks that share a directory. Ranks on the same
-// host do.
+// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, for ranks that share a directory, as ranks on the same host
+// do.
 const mpichNeighborhood = 4
 
 // infoHint returns the value of a key in an info, or "".
@@ -307,7 +307,7 @@ func (a *args) intercommMerge() {
 func (a *args) intercommunicator(i int) *comm {
 	c := a.communicator(i)
 	if !c.IsInter() {
-		panic(failf(mpi.ErrComm, "%v is no intercommunicator", c.Comm))
+		panic(failf(mpi.ErrComm, "%v is not an intercommunicator", c.Comm))
 	}
 	return c
 }

@@ -75,9 +75,8 @@ func (a *args) getEnvelope() {
 	a.setInt(1+len(lengths), int(a.lib.abi.constants[d.combiner]))
 }
 
-// getContents implements MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes,
-// array_of_integers, array_of_addresses, array_of_datatypes). The form with large counts has these before the
-// datatypes.
+// getContents implements MPI_Type_get_contents(datatype, max_integers, max_addresses, max_datatypes, array_of_integers,
+// array_of_addresses, array_of_datatypes). The form with large counts has the large counts before the datatypes.
 func (a *args) getContents() {
 	t, d := a.construction()
 	if d.combiner == "COMBINER_NAMED" {
@@ -94,7 +93,7 @@ func (a *args) getContents() {
 	have = append(have, len(d.types))
 	for i, n := range have {
 		if room := a.count(1 + i); int64(n) > room {
-			panic(failf(mpi.ErrArg, "the datatype has %d %s, and there is room for %d", n, kinds[i], room))
+			panic(failf(mpi.ErrArg, "the datatype has %d %s, but the array holds only %d", n, kinds[i], room))
 		}
 	}
 	to := 1 + len(have)
@@ -183,7 +182,7 @@ func (a *args) matchSize() {
 	case c["TYPECLASS_COMPLEX"]:
 		names = "COMPLEX DOUBLE_COMPLEX C_LONG_DOUBLE_COMPLEX"
 	default:
-		panic(failf(mpi.ErrArg, "%d is no class of types", a.int(0)))
+		panic(failf(mpi.ErrArg, "type class %d does not exist", a.int(0)))
 	}
 	for _, name := range strings.Fields(names) {
 		h := a.lib.abi.handle(kindDatatype, a.lib.abi.constants[name])

@@ -21,8 +21,7 @@ type dtype struct {
 	// combiner and integers are set for predefined datatypes that MPI_Type_get_envelope reports as constructed.
 	combiner string
 	integers []int
-	// reductionType is the element type in predefined operations, if it differs. It does for pairs with padding at
-	// the end.
+	// reductionType is the element type in predefined operations, if it differs, as for pairs with padding at the end.
 	reductionType *datatype.Type
 	committed     bool
 	attributes    caching.Attributes[object]
@@ -172,7 +171,7 @@ func (l *Library) defineDatatype(name string, t, combined *datatype.Type) {
 	}
 }
 
-// made returns a new datatype, or fails the call.
+// mustType returns a new datatype, or fails the call.
 func mustType(t *datatype.Type, err error) *datatype.Type {
 	if err != nil {
 		panic(failf(mpi.ErrArg, "%v", err))
@@ -189,7 +188,7 @@ func (a *args) setDatatype(i int, made *datatype.Type) {
 	t.Type, t.handle = made, handle
 }
 
-// elements returns the length of the arrays of a call, which is the call's first argument.
+// firstCount returns the length of the arrays of a call, which is the call's first argument.
 func (a *args) firstCount() int { return max(int(a.count(0)), 0) }
 
 // lengthsAndDispls reads the arrays in arguments 1 and 2. Their length is in argument 0.
@@ -226,7 +225,7 @@ func (a *args) order(i int) datatype.Order {
 	case a.lib.abi.constants["ORDER_FORTRAN"]:
 		return datatype.OrderFortran
 	}
-	panic(failf(mpi.ErrArg, "the order is %d, and neither MPI_ORDER_C nor MPI_ORDER_FORTRAN", a.int(i)))
+	panic(failf(mpi.ErrArg, "the order is %d, not MPI_ORDER_C or MPI_ORDER_FORTRAN", a.int(i)))
 }
 
 func (a *args) subarray() {
@@ -352,7 +351,7 @@ func (a *args) copyPacked(b elementsAt, t *dtype, buf, size, position int, pack 
 	at := a.position(position)
 	n, room := b.count*t.Size(), a.count(size)
 	if at < 0 || room-at < n {
-		panic(failf(mpi.ErrTruncate, "%d elements have %d bytes packed, and there are %d of %d from position %d on",
+		panic(failf(mpi.ErrTruncate, "%d packed elements have %d bytes, but the buffer has %d of %d from position %d on",
 			b.count, n, max(room-at, 0), room, at))
 	}
 	if n == 0 {

@@ -63,7 +63,7 @@ func (l *Library) initOnce() error {
 	return err
 }
 
-// begin adds a user of the rank. The first user starts the rank.
+// addUser adds a user of the rank. The first user starts the rank.
 func (l *Library) addUser() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,8 +72,8 @@ func (l *Library) addUser() error {
 		l.userCount++
 		return nil
 	case finalized:
-		return errorf(errUnsupported, "this process has been a rank, and cannot be one again: MPI_Finalize has ended "+
-			"it, as there was no session before")
+		return errorf(errUnsupported, "this process was a rank, and cannot be one again: MPI_Finalize ended "+
+			"the rank, because the program had not opened a session before")
 	}
 	if l.world != nil { // the rank was waiting for another user
 		l.userCount = 1
@@ -84,8 +84,7 @@ func (l *Library) addUser() error {
 		return errorf(mpi.ErrOther,
 			"this process has loaded libmpi_abi.so.1, which zrlmpicc links with, and libmpi.so.12, "+
 				"which zrlmpifort and zrlmpicc -abi=mpich link with, and their handles differ: build all its parts "+
-				"for one of "+
-				"them; beside Fortran, those in C with zrlmpicc -abi=mpich")
+				"for one ABI; in a program with Fortran, compile those in C with zrlmpicc -abi=mpich")
 	}
 	l.callbacks.HandlersOnStack()
 	dev, err := l.openRank(l)
@@ -105,7 +104,7 @@ func (l *Library) addUser() error {
 	return nil
 }
 
-// end removes a user of the rank. When the last user is gone, the rank ends. If the program uses sessions,
+// removeUser removes a user of the rank. When the last user is gone, the rank ends. If the program uses sessions,
 // however, the rank waits for another user, because it could not rejoin the launcher and the other ranks.
 func (l *Library) removeUser() error {
 	l.mu.Lock()
@@ -129,7 +128,7 @@ func (l *Library) Exit() {
 		return // the program did not call MPI_Finalize
 	}
 	if err := l.endRank(); err != nil {
-		fmt.Fprintf(l.errors, "zrlmpi: the end of rank %d: %v\n", l.world.Rank(), err)
+		fmt.Fprintf(l.errors, "zrlmpi: rank %d did not shut down cleanly: %v\n", l.world.Rank(), err)
 	}
 }
 
@@ -184,7 +183,7 @@ func (a *args) processorName() {
 func (a *args) errorClass() {
 	class, ok := a.lib.codes.classOfCode(a.int(0))
 	if !ok {
-		panic(failf(mpi.ErrArg, "%d is no error code", a.int(0)))
+		panic(failf(mpi.ErrArg, "%d is not an error code", a.int(0)))
 	}
 	a.setInt(1, class)
 }
@@ -192,7 +191,7 @@ func (a *args) errorClass() {
 func (a *args) errorString() {
 	text, ok := a.lib.codes.text(a.int(0))
 	if !ok {
-		panic(failf(mpi.ErrArg, "%d is no error code", a.int(0)))
+		panic(failf(mpi.ErrArg, "%d is not an error code", a.int(0)))
 	}
 	a.setInt(2, a.setCString(1, text, maxText))
 }
@@ -210,7 +209,7 @@ func (a *args) addErrorClass() {
 func (a *args) addErrorCode() {
 	class, ok := a.lib.codes.classOfCode(a.int(0))
 	if !ok {
-		panic(failf(mpi.ErrArg, "%d is no error class", a.int(0)))
+		panic(failf(mpi.ErrArg, "%d is not an error class", a.int(0)))
 	}
 	c := a.lib.codes
 	c.mu.Lock()
@@ -228,7 +227,7 @@ func (a *args) addErrorString() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.addedTexts[a.int(0)]; !ok {
-		panic(failf(mpi.ErrArg, "%d is no error code that the program has added", a.int(0)))
+		panic(failf(mpi.ErrArg, "%d is not an error code added by the program", a.int(0)))
 	}
 	c.addedTexts[a.int(0)] = text
 }
@@ -240,7 +239,7 @@ func (a *args) removeErrorClass() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if of, ok := c.classOf[class]; !ok || of != class {
-		panic(failf(mpi.ErrArg, "%d is no error class that the program has added", class))
+		panic(failf(mpi.ErrArg, "%d is not an error class added by the program", class))
 	}
 	if n := c.codeCounts[class]; n > 0 {
 		panic(failf(mpi.ErrOther, "error class %d has %d codes: remove them first", class, n))
@@ -254,7 +253,7 @@ func (a *args) removeErrorCode() {
 	defer c.mu.Unlock()
 	class, ok := c.classOf[code]
 	if !ok || class == code {
-		panic(failf(mpi.ErrArg, "%d is no error code that the program has added", code))
+		panic(failf(mpi.ErrArg, "%d is not an error code added by the program", code))
 	}
 	c.remove(code)
 	if c.codeCounts[class]--; c.codeCounts[class] == 0 {
@@ -267,7 +266,7 @@ func (a *args) removeErrorString() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.addedTexts[code] == "" {
-		panic(failf(mpi.ErrArg, "%d has no text that the program has added", code))
+		panic(failf(mpi.ErrArg, "%d has no text added by the program", code))
 	}
 	c.addedTexts[code] = ""
 }
@@ -280,7 +279,7 @@ func (a *args) allocate() {
 	}
 	p := a.lib.callbacks.Allocate(max(n, 1))
 	if p == nil {
-		panic(failf(mpi.ErrNoMem, "there are no %d bytes of memory", n))
+		panic(failf(mpi.ErrNoMem, "%d bytes of memory are not available", n))
 	}
 	a.setPointer(2, p)
 }

@@ -64,7 +64,7 @@ func (a *args) errhandler(h uint64) *errhandler {
 	if e := a.lib.errhandlers.get(h); e != nil {
 		return e
 	}
-	panic(failf(mpi.ErrArg, "%#x is no error handler", h))
+	panic(failf(mpi.ErrArg, "%#x is not an error handler", h))
 }
 
 func (a *args) setErrhandler() {

@@ -12,7 +12,7 @@ func (r *rank) fault(c any) int {
 	return r.call("Send", at, 1, "INT", 99, 0, c)
 }
 
-// handlerOwner returns the error handler of a communicator, and frees this handle.
+// handlerOf returns the error handler of a communicator, and frees this handle.
 func (r *rank) handlerOf(c any) handle {
 	r.t.Helper()
 	got := newOut()
@@ -117,7 +117,7 @@ func TestErrhandlers(t *testing.T) {
 		if r.l.errhandlers.get(uint64(freed)) != nil {
 			r.t.Errorf("%s: the handler has no user, and is there", r.abi)
 		}
-		handled("what is freed", other, world, r.call("Comm_set_errhandler", world, freed))
+		handled("a freed handler", other, world, r.call("Comm_set_errhandler", world, freed))
 		handled("no handler", other, world,
 			r.call("Comm_set_errhandler", world, r.predefined(kindErrhandler, "ERRHANDLER_NULL")))
 		handled("no function", other, world, r.call("Comm_create_errhandler", nil, first.at()))

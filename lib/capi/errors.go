@@ -124,7 +124,7 @@ func newCodes(a *abi) *codes {
 	for class, name := range extraClassNames {
 		c.addClass(class, name, a)
 	}
-	// All classes of the standard have names, including those that the library never returns.
+	// All classes of the standard have names, even if the library never returns them.
 	for name, number := range a.constants {
 		if (strings.HasPrefix(name, "ERR_") || strings.HasPrefix(name, "T_ERR_")) && name != "ERR_LASTCODE" {
 			c.names[int(number)] = "MPI_" + name
@@ -180,7 +180,7 @@ func (e *codedError) Error() string { return e.text }
 
 // userError returns the error that represents a user callback's non-zero return code.
 func userError(code int) error {
-	return &codedError{code, fmt.Sprintf("a function of the program has returned error %d", code)}
+	return &codedError{code, fmt.Sprintf("a callback of the program returned error %d", code)}
 }
 
 // classOfCode returns the class of a code.

@@ -242,7 +242,7 @@ func (a *args) packExternalSize() {
 
 func (a *args) checkDatarep() {
 	if name := a.cString(0); name != "external32" {
-		panic(failf(mpi.ErrArg, "the form %q is not known: external32 is", name))
+		panic(failf(mpi.ErrArg, "the format %q is not supported: use external32", name))
 	}
 }
 
@@ -255,7 +255,7 @@ func (a *args) copyExternal(buf, count, of, to, size, position int, pack bool) {
 	n, room := b.count*a.lib.externalSize(t.Type), a.count(size)
 	if at < 0 || room-at < n {
 		panic(failf(mpi.ErrTruncate,
-			"%d elements have %d bytes in external32, and there are %d of %d from position %d on",
+			"%d elements have %d bytes in external32, but the buffer has %d of %d from position %d on",
 			b.count, n, max(room-at, 0), room, at))
 	}
 	if n == 0 {

@@ -75,8 +75,8 @@ func TestExternal32(t *testing.T) {
 	})
 }
 
-// TestExternalDerived checks derived datatypes, including those with several basic datatypes, whose elements are packed
-// in the order of the datatype.
+// TestExternalDerived checks derived datatypes, including datatypes with several basic datatypes, whose elements are
+// packed in the order of the datatype.
 func TestExternalDerived(t *testing.T) {
 	type item struct {
 		c byte
@@ -132,7 +132,7 @@ func TestExternalErrors(t *testing.T) {
 		long[0] = -1 << 31
 		r.ok("Pack_external", form, atLong, 1, "LONG", at, 16, atPosition)
 		r.ends(r.call("Pack_external", form, atLong, 1, "LONG", at, 11, atPosition), "ERR_TRUNCATE",
-			"there are 3 of 11 from position 8")
+			"has 3 of 11 from position 8")
 		r.ends(r.call("Unpack_external", form, at, 11, atPosition, atLong, 1, "LONG"), "ERR_TRUNCATE")
 		r.ends(r.call("Pack_external", text("native"), atLong, 1, "LONG", at, 16, atPosition), "ERR_ARG", "external32")
 		if position[0] != 8 || !bytes.Equal(out[:9], []byte{0x80, 0, 0, 0, 0x80, 0, 0, 0, 0}) {

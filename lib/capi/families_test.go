@@ -77,7 +77,7 @@ func TestMatchedProbe(t *testing.T) {
 	})
 }
 
-// TestPack packs elements one after another into a buffer, and unpacks them.
+// TestPack packs elements into consecutive positions of a buffer, and unpacks them.
 func TestPack(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		_, atIn := ints(7, 8)

@@ -35,10 +35,10 @@ var frequentCalls = map[string]frequentCall{
 	"Comm_rank": rankCall, "Comm_size": sizeCall, "Get_count": countCall,
 }
 
-// fastPath is the fast path for frequent calls with valid arguments. It decodes the arguments into local variables
-// and calls all functions directly, which is faster than using operands and the generic implementation. If
-// anything is unusual, such as an invalid handle, usual does nothing and returns false; the generic
-// implementation then determines the error, if any.
+// fastPath is the fast path for frequent calls with valid arguments. It decodes the arguments into local variables and
+// calls all functions directly, which is faster than using operands and the generic implementation. If anything is
+// unusual, such as an invalid handle, fastPath does nothing and returns false; the generic implementation then
+// determines the error, if any.
 func (a *args) fastPath() (done bool, err error) {
 	ctx := context.Background()
 	switch a.frequent {
@@ -88,7 +88,7 @@ func (a *args) fastComm(i int) *comm {
 	return a.comm
 }
 
-// fastBuffer is like buffers, for counts that cannot overflow when multiplied by the number of ranks.
+// fastBuffer is like repeatedBuffer, for counts that cannot overflow when multiplied by the number of ranks.
 func (a *args) fastBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
 	n, t := a.count(i+1), a.lib.types.get(a.handle(i+2, kindDatatype))
 	if t == nil || !t.committed || uint64(n) > math.MaxInt32 || a.inPlace(i) {

@@ -41,7 +41,7 @@ func (a *args) generalComplete() {
 	h := a.handle(0, kindRequest)
 	r := a.lib.requests.get(h)
 	if r == nil || r.details().generalized == nil || r.details().generalized.queryFunc == nil {
-		panic(failf(mpi.ErrRequest, "the request is not one of MPI_Grequest_start"))
+		panic(failf(mpi.ErrRequest, "the request was not made by MPI_Grequest_start"))
 	}
 	check(r.details().generalized.complete(h))
 }

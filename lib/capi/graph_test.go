@@ -36,7 +36,7 @@ func TestGraph(t *testing.T) {
 				r.t.Errorf("%s: %v nodes and edges", r.abi, n)
 			}
 			all, atAll := ints(9, 9, 9, 9, 9, 9, 9, 9, 9)
-			// no more than there is room for
+			// The list must not exceed the caller's array.
 			if r.ok("Graph_get", c, 3, 4, atAll, unsafe.Add(atAll, 12)); !slices.Equal(all,
 				[]int32{2, 3, 5, 1, 2, 0, 0, 9, 9}) {
 				r.t.Errorf("%s: %v", r.abi, all)
@@ -50,7 +50,7 @@ func TestGraph(t *testing.T) {
 				}
 				list, atList = ints(9, 9, 9)
 				if r.ok("Graph_neighbors", c, node, 1, atList); list[0] != want[0] || list[1] != 9 {
-					r.t.Errorf("%s: %v of node %d where there is room for one", r.abi, list, node)
+					r.t.Errorf("%s: %v of node %d in an array of one", r.abi, list, node)
 				}
 			}
 		}

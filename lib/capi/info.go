@@ -53,7 +53,7 @@ func (n *info) find(key string) int {
 func (a *args) keyArg(i int) string {
 	key := strings.TrimSpace(a.cString(i))
 	if most := int(a.lib.abi.constants["MAX_INFO_KEY"]); key == "" || len(key) >= most {
-		panic(failf(errInfoKey, "the key %q has %d characters, and may have 1 to %d", key, len(key), most-1))
+		panic(failf(errInfoKey, "the key %q has %d characters: must have 1 to %d", key, len(key), most-1))
 	}
 	return key
 }
@@ -77,7 +77,7 @@ func (a *args) infoSet() {
 	key := a.keyArg(1)
 	value := strings.TrimSpace(a.cString(2))
 	if most := int(a.lib.abi.constants["MAX_INFO_VAL"]); len(value) >= most {
-		panic(failf(errInfoValue, "the value of %q has %d characters, and may have %d", key, len(value), most-1))
+		panic(failf(errInfoValue, "the value of %q has %d characters: must have at most %d", key, len(value), most-1))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -97,10 +97,10 @@ type Library struct {
 	exit   func(code int)
 	// openRank opens the rank's device.
 	openRank func(l *Library) (mpe.Device, error)
-	// byteType is a datatype of one byte. named maps the ABI's datatypes to their handles.
+	// byteType is a datatype of one byte. typeHandles maps the ABI's datatypes to their handles.
 	byteType    *datatype.Type
 	typeHandles map[*datatype.Type]uint64
-	// upstreamRank is set for a program written for upstream's CPU library.
+	// upstream is set for a program written for upstream's CPU library.
 	upstream *upstreamRank
 	// defaultHandler is the error handler for calls without an object. It is also the first error handler of new
 	// worlds.
@@ -152,8 +152,8 @@ type implementation func(*args)
 // file adds its own calls.
 var implemented = map[string]implementation{}
 
-// add adds the calls of a file. A call whose name ends in _c uses the implementation of the call without that
-// suffix, but with wide counts, unless it is listed itself.
+// add adds the calls of a file. A call whose name ends in _c uses the implementation of the call without that suffix,
+// but with large counts, unless it is listed itself.
 func add(calls map[string]implementation) struct{} {
 	for name, f := range calls {
 		implemented[name] = f
@@ -161,12 +161,12 @@ func add(calls map[string]implementation) struct{} {
 	return struct{}{}
 }
 
-// callEntry describes the call with a certain number.
+// callEntry is an entry of the call table.
 type callEntry struct {
 	name        string
 	largeCounts bool
 	impl        implementation
-	// frequent identifies a frequent call. For any other call it is seldom.
+	// frequent identifies a frequent call. For any other call it is infrequent.
 	frequent frequentCall
 	// anytime is set if the call is allowed before Init and after Finalize.
 	anytime bool

@@ -43,8 +43,8 @@ type upstreamRank struct {
 	watchdog *watchdog
 	// peer is the value of EnvPeer.
 	peer config.Peer
-	// dev is the rank's device, and from is the time at which it started. last holds the final statistics after
-	// the rank has ended.
+	// dev is the rank's device, and startedAt is the time at which it started. finalStats holds the final statistics
+	// once the rank has shut down.
 	dev        mpe.Device
 	startedAt  time.Time
 	finalStats string
@@ -59,7 +59,7 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 	if text := getenv(EnvTimeout); text != "" {
 		limit, err := time.ParseDuration(text)
 		if err != nil || limit < 0 {
-			fmt.Fprintf(l.errors, "zrlmpi: %s=%q: it is a time, as in 30s or 2m, or 0 for no limit\n", EnvTimeout, text)
+			fmt.Fprintf(l.errors, "zrlmpi: %s=%q: must be a time such as 30s or 2m, or 0 for no limit\n", EnvTimeout, text)
 			return 0
 		}
 		ln.watchdog.limit = limit
@@ -85,7 +85,7 @@ func (l *Library) StartLine(args []string, getenv func(string) string) (words in
 	return ln.NumArgs
 }
 
-// begin stores the device, so that its statistics can be read.
+// setDevice stores the device, so that its statistics can be read.
 func (ln *upstreamRank) setDevice(dev mpe.Device, err error) (mpe.Device, error) {
 	ln.dev, ln.startedAt = dev, time.Now()
 	return dev, rlimit.Descriptor(err)
@@ -101,7 +101,7 @@ func (ln *upstreamRank) openDevice(ctx context.Context, socket, file string) (mp
 		}
 		if dev.Size() != len(ln.Hosts) {
 			_ = dev.Close(ctx)
-			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, and that of the start-up line %d",
+			return nil, fmt.Errorf("%s=%s: the daemon's cluster has %d ranks, but the start-up line has %d",
 				job.EnvSocket, socket, dev.Size(), len(ln.Hosts))
 		}
 		return dev, nil
@@ -134,7 +134,7 @@ func resolveHost(ctx context.Context, host string) (netip.Addr, error) {
 	return addrs[0], nil
 }
 
-// Statistics returns the counters of the rank as text. If the rank has ended, it returns the final counters.
+// Statistics returns the counters of the rank as text. After the rank has shut down, these are the final counters.
 func (l *Library) Statistics() string {
 	if l.upstream == nil {
 		return ""
@@ -176,7 +176,7 @@ func (ln *upstreamRank) statistics(now time.Time) string {
 func (ln *upstreamRank) describeWaits() string {
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
 	if !ok {
-		return "zrlctl status shows what for"
+		return "see zrlctl status for the reason"
 	}
 	var texts []string
 	s := reporter.Snapshot()

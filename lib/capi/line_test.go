@@ -24,7 +24,7 @@ func TestStartLineErrors(t *testing.T) {
 		{"app", nil, "zrlmpi: arguments: 0 are too few: "},
 		{"app udp 10.0.0.1 2 7 10.0.0.2", nil, `zrlmpi: rank: "7" is not a rank`},
 		{"app udp 10.0.0.1 2 0 10.0.0.2", map[string]string{EnvTimeout: "5"},
-			`zrlmpi: ZRLMPI_TIMEOUT="5": it is a time, as in 30s`},
+			`zrlmpi: ZRLMPI_TIMEOUT="5": must be a time such as 30s`},
 		{"app udp 10.0.0.1 2 0 10.0.0.2", map[string]string{EnvTimeout: "-5s"}, `zrlmpi: ZRLMPI_TIMEOUT="-5s": `},
 		{"app udp 10.0.0.1 2 0 10.0.0.2", map[string]string{EnvPeer: "gpu"},
 			`zrlmpi: ZRLMPI_PEER="gpu": the kinds of peers are fpga, cpu and software`},

@@ -65,7 +65,7 @@ func (a *args) takeMessage() (*mpi.Message, mpi.Buffer) {
 	}
 	msg := a.lib.messages.get(h)
 	if msg == nil {
-		panic(failf(mpi.ErrRequest, "%#x is no message of a matched probe, or has been received", h))
+		panic(failf(mpi.ErrRequest, "%#x is not a message of a matched probe, or has been received", h))
 	}
 	a.comm = msg.comm
 	b := a.buffer(0)

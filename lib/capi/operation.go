@@ -60,7 +60,7 @@ func (a *args) operation(i int) *operation {
 	if o := a.lib.ops.get(h); o != nil {
 		return o
 	}
-	panic(failf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h))
+	panic(failf(mpi.ErrOp, "%#x is not a reduction operation, or has been freed", h))
 }
 
 func (a *args) newOperation(wide bool) {
@@ -77,7 +77,7 @@ func (a *args) freeOperation() {
 	o := a.lib.ops.get(h)
 	switch {
 	case o == nil:
-		panic(failf(mpi.ErrOp, "%#x is no operation of reductions, or has been freed", h))
+		panic(failf(mpi.ErrOp, "%#x is not a reduction operation, or has been freed", h))
 	case o.function == nil:
 		panic(failf(mpi.ErrOp, "MPI_%s is predefined and cannot be freed", o.name))
 	}
@@ -107,7 +107,7 @@ func (a *args) reduction() *reduction {
 	return r
 }
 
-// on returns the cached reduction of a predefined operation on a datatype, or nil.
+// cachedReduction returns the cached reduction of a predefined operation on a datatype, or nil.
 func (o *operation) cachedReduction(t *dtype) *reduction {
 	if known := o.reductionCache.Load(); known != nil {
 		for _, r := range *known {
@@ -132,7 +132,7 @@ func (a *args) newReduction(op *operation, t *dtype) (mpi.Op, *datatype.Type) {
 		}, op.commutative), t.Type
 	}
 	if t.predefined == "BYTE" && !slices.Contains(bitwise, op.name) {
-		panic(failf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is no number", op.name))
+		panic(failf(mpi.ErrOp, "MPI_%s is not defined for MPI_BYTE, which is not a number", op.name))
 	}
 	if f := extraReductions[reductionOf{op.name, t.predefined}]; f != nil {
 		return mpi.Foreign.OpOf(f, true), t.Type

@@ -31,7 +31,7 @@ func (a *args) partitionedInit(describe func(c *mpi.Comm, b mpi.Buffer, partitio
 func (a *args) partitioned(i int) *mpi.Partitioned {
 	r := must(a.lib.request(a.handle(i, kindRequest)))
 	if r == nil || r.details().partitioned == nil {
-		panic(failf(mpi.ErrRequest, "the request is not one of MPI_Psend_init or MPI_Precv_init"))
+		panic(failf(mpi.ErrRequest, "the request was not made by MPI_Psend_init or MPI_Precv_init"))
 	}
 	a.comm = r.comm
 	return r.details().partitioned

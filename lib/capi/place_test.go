@@ -24,8 +24,8 @@ func (r *rank) live() (n [8]int) {
 	return n
 }
 
-// TestNoPlace checks that a call without a pointer for its result fails without side effects: no object is left, and no
-// message or receive is in flight.
+// TestNoPlace checks that a call without a pointer for its result fails without side effects: no object is left, no
+// message is in flight, and no receive is posted.
 func TestNoPlace(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")

@@ -22,8 +22,8 @@ type request struct {
 type requestDetails struct {
 	// persistent is set if the handle remains valid until the program frees the request.
 	persistent bool
-	// send is the send of an MPI_Isendrecv. The status is the status of the receive. to keeps the copied
-	// payload of the send alive.
+	// send is the send of an MPI_Isendrecv. The status is the status of the receive. sendCopy keeps the copied payload
+	// of the send alive.
 	send     mpi.Request
 	sendCopy []byte
 	// restart restarts a persistent request of a collective call or a partitioned message.
@@ -39,7 +39,7 @@ var (
 	persistentDetails = requestDetails{persistent: true}
 )
 
-// requestDetails returns the fields that only a few requests need. The caller must not modify them.
+// details returns the fields that only a few requests need. The caller must not modify them.
 func (r *request) details() *requestDetails {
 	if r.ownDetails == nil {
 		return &noDetails
@@ -47,7 +47,7 @@ func (r *request) details() *requestDetails {
 	return r.ownDetails
 }
 
-// active reports whether the request has to be waited for.
+// active reports whether the request must be waited for.
 func (r *request) active() bool {
 	return r.details().generalized != nil || r.Active() || r.details().send.Active()
 }
@@ -62,9 +62,9 @@ func (r *request) done() bool {
 	return a && b
 }
 
-// finish waits for the request, including its send if it has one. According to the standard, the status of a
-// send has no source and no tag. finish returns the source unset for it, which preserves the program's values.
-// MPICH preserves them too, and some programs read them.
+// finish waits for the request, including its send if it has one. According to the standard, the status of a send has
+// no source and no tag. finish returns unsetSource for it, which preserves the program's values. MPICH preserves them
+// too, and some programs read them.
 func (r *request) finish() (mpi.Status, error) {
 	if r.details().generalized != nil {
 		return r.details().generalized.finish()
@@ -176,7 +176,7 @@ func (l *Library) request(h uint64) (*request, error) {
 	}
 	r := l.requests.get(h)
 	if r == nil {
-		return nil, errorf(mpi.ErrRequest, "%#x is no request, or has been waited for", h)
+		return nil, errorf(mpi.ErrRequest, "%#x is not a request, or has been waited for", h)
 	}
 	return r, nil
 }

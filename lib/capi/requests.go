@@ -69,7 +69,7 @@ func (a *args) waitAll(statuses int, wait bool) {
 }
 
 // errDepends is the error of a request that is left pending because another one failed.
-var errDepends = errorf(mpi.ErrPending, "the request has not ended: another one of the call has failed, on which it "+
+var errDepends = errorf(mpi.ErrPending, "the request is pending: another request of the call failed, on which it "+
 	"may depend. Wait for it again, or cancel it")
 
 // recordOutcome writes the status of one of several requests, and returns the error of the whole call.
@@ -100,7 +100,7 @@ func (a *args) recordOutcome(to unsafe.Pointer, i int, st *mpi.Status, err, fail
 type inStatusError struct{ first error }
 
 func (e *inStatusError) Error() string {
-	return "the statuses have the errors; the first one is: " + e.first.Error()
+	return "the errors are in the statuses; the first one is: " + e.first.Error()
 }
 
 // As makes it an error of class ErrInStatus.

@@ -44,7 +44,7 @@ var processSets = [...]string{"mpi://WORLD", "mpi://SELF"}
 func (a *args) session(h uint64) *session {
 	s := a.lib.sessions.get(h)
 	if s == nil {
-		panic(failf(errSession, "%#x is no session, or has been finalized", h))
+		panic(failf(errSession, "%#x is not a session, or has been finalized", h))
 	}
 	a.handler, a.handlerOwner, a.inheritedBuffer = s.errhandler.Load(), s.handle, s.buffer.SendBuffer
 	return s

@@ -47,7 +47,7 @@ func newTable[T any](a *abi, k kind) *table[T] {
 func (t *table[T]) define(handle uint64, object *T) {
 	e := &t.predefined[handle%predefinedLen]
 	if e.object != nil && e.handle != handle {
-		panic(fmt.Sprintf("capi: handles %#x and %#x of a %s are in one place", handle, e.handle, kindNames[t.kind]))
+		panic(fmt.Sprintf("capi: handles %#x and %#x of a %s have the same index", handle, e.handle, kindNames[t.kind]))
 	}
 	*e = entry[T]{handle, object}
 }
@@ -60,8 +60,8 @@ func (t *table[T]) get(handle uint64) *T {
 	return t.dynamicObject(handle)
 }
 
-// findOrFail returns the object that has the given handle. If there is none, it fails the call with an error of the
-// given class.
+// findOrFail returns the object that has the given handle. If no object has it, findOrFail fails the call with an error
+// of the given class.
 func findOrFail[T any](t *table[T], handle uint64, class mpi.Class) *T {
 	object := t.get(handle)
 	if object == nil {
@@ -72,10 +72,10 @@ func findOrFail[T any](t *table[T], handle uint64, class mpi.Class) *T {
 
 // invalidHandle returns the failure of a call whose handle is invalid.
 func invalidHandle(class mpi.Class, k kind, handle uint64) failure {
-	return failf(class, "%#x is no %s, or has been freed", handle, kindNames[k])
+	return failf(class, "the %s handle %#x is invalid or has been freed", kindNames[k], handle)
 }
 
-// dynamicObject returns the object with the given handle if take made it, or nil.
+// dynamicObject returns the object with the given handle if alloc made it, or nil.
 func (t *table[T]) dynamicObject(handle uint64) *T {
 	s := t.slot(handle)
 	if s == nil || !s.inUse.Load() {
@@ -121,8 +121,8 @@ func (t *table[T]) alloc() (object *T, handle uint64, err error) {
 	return &s.object, handle, nil
 }
 
-// newObject takes an object from a table, and stores its handle at the address in argument i. If that address is
-// null, it takes no object.
+// newObject allocates an object in a table, and stores its handle at the address in argument i. If that address is
+// null, it allocates no object.
 func newObject[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
 	p := a.checkedPointer(i)
 	object, handle, err := t.alloc()
@@ -131,7 +131,7 @@ func newObject[T any](a *args, t *table[T], i int) (object *T, handle uint64) {
 	return object, handle
 }
 
-// newObjectOr is like give, but calls undo if it fails.
+// newObjectOr is like newObject, but calls undo if it fails.
 func newObjectOr[T any](a *args, t *table[T], i int, undo func()) (object *T, handle uint64) {
 	err := attempt(func() { object, handle = newObject(a, t, i) })
 	if err != nil {
@@ -141,13 +141,13 @@ func newObjectOr[T any](a *args, t *table[T], i int, undo func()) (object *T, ha
 	return object, handle
 }
 
-// removeObject removes an object made by give, and overwrites its handle with the null handle.
+// removeObject removes an object made by newObject, and overwrites its handle with the null handle.
 func removeObject[T any](a *args, t *table[T], i int, handle uint64) {
 	t.remove(handle)
 	a.lib.setHandleAt(a.pointer(i), 0, a.lib.abi.null[t.kind])
 }
 
-// remove removes an object made by take. Predefined objects remain.
+// remove removes an object made by alloc. Predefined objects remain.
 func (t *table[T]) remove(handle uint64) {
 	s := t.slot(handle)
 	if s == nil || !s.inUse.Load() {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// tools is the state of the tools interface, whose calls begin with MPI_T_. As the standard permits, the
-// interface has no variables, categories, events or sources, and therefore no handles for them; this library
-// reports its counters as metrics.
+// tools is the state of the tools interface, whose calls begin with MPI_T_. As the standard permits, the interface has
+// no variables, categories, events or sources, and therefore no handles for these; this library reports its counters as
+// metrics.
 type tools struct {
 	mu          sync.Mutex
 	users       int // number of initializations minus finalizations

@@ -14,8 +14,8 @@ type watchdog struct {
 	// report is disabled.
 	limit, warning time.Duration
 
-	// current is the call in progress. number is odd during a call, and unique for each call. Programs for upstream's
-	// library call from one thread.
+	// current is the call in progress. callNumber is odd during a call, and unique for each call. Programs for
+	// upstream's library call from one thread.
 	current    atomic.Pointer[callEntry]
 	callNumber atomic.Uint64
 

@@ -89,7 +89,7 @@ int zrl_call(int number, zrl_arg *a) {
     return 100000 + number;
 }
 
-/* What an integer or a pointer of an argument is: more than 32 bits of it differ from 0, if it has as many. */
+/* Values of integer and pointer arguments: more than 32 bits differ from 0, if the type has that many. */
 #define INTEGER(type, n) ((type)(-(INT64_C(1) << 40) - (n)))
 #define POINTER(type, n) ((type)(INT64_C(0x7f0000000000) + (n)))
 

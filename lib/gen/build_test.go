@@ -228,7 +228,7 @@ int main(int argc, char **argv) {
 		t.Errorf("-link_info: %s", got)
 	}
 	if got := command(t, cc, "-show", "-c", program); strings.Contains(got, "-lmpi") {
-		t.Errorf("libraries where nothing is linked: %s", got)
+		t.Errorf("libraries without linking: %s", got)
 	}
 }
 

@@ -54,7 +54,7 @@ func (a *abi) classOf(spec typeSpec) (class, error) {
 	case spec.pointers > 0 || len(spec.arrays) > 0:
 		return pointer, nil
 	case cl == "":
-		return "", fmt.Errorf("%q is no type of a value", spec.base)
+		return "", fmt.Errorf("%q is not the type of a value", spec.base)
 	}
 	return cl, nil
 }
@@ -103,7 +103,7 @@ func (a *abi) checkTable(table []function) error {
 			continue
 		}
 		if len(f.params) > maxArgs {
-			return fmt.Errorf("%s: %d parameters, and zrl_call has room for %d", f.name, len(f.params), maxArgs)
+			return fmt.Errorf("%s: %d parameters, but zrl_call takes at most %d", f.name, len(f.params), maxArgs)
 		}
 		for _, p := range f.params {
 			if _, err := a.classOf(p.typ); err != nil && p.name != "" {
@@ -123,8 +123,8 @@ func (a *abi) checkTable(table []function) error {
 // reading the clock, which programs that time themselves do for every message.
 var inlineResults = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
-// shims returns the functions of an ABI. Except for answers, each function packs its arguments and calls
-// zrl_call.
+// shims returns the functions of an ABI. Each function packs its arguments and calls zrl_call, except for the functions
+// in inlineResults.
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generatedBy)

@@ -10,7 +10,7 @@ import (
 // with and without large counts.
 func (a *abi) f08Module(table []function) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "! Module mpi_f08, %s. A buffer that is no single block is copied before and after a call, also "+
+	fmt.Fprintf(&b, "! Module mpi_f08, %s. A buffer that is not contiguous is copied before and after a call, also "+
 		"before one that\n"+
 		"! does not wait: MPI_SUBARRAYS_SUPPORTED is false.\nmodule mpi_f08\n  use, intrinsic :: iso_c_binding, "+
 		"only: c_ptr\n  implicit none\n"+

@@ -272,8 +272,7 @@ func (a *abi) fortranParam(shim *fortranShim, f function, p param) error {
 		add(base+" (*", n, "", "")
 		shim.params[len(shim.params)-1] += ")[" + spec.arrays[1] + "]"
 	default:
-		return fmt.Errorf("there is no rule for a parameter of type %q: write the procedure in fortran.h",
-			a.declare(spec, ""))
+		return fmt.Errorf("no rule for a parameter of type %q: write the procedure in fortran.h", a.declare(spec, ""))
 	}
 	return nil
 }

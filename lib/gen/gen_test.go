@@ -31,10 +31,10 @@ func TestStandardIsComplete(t *testing.T) {
 // TestFaults checks that errors in a table are reported with file and line.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"Send", "no function"},
+		{"Send", "not a function"},
 		{"Send(buf *void", "closing"},
 		{"Send(buf)", "name and type"},
-		{"Send(buf *)", "no name"},
+		{"Send(buf *)", "not a name"},
 		{"Send(buf [x]int)", "array"},
 		{"Send(buf [3int)", "array"},
 		{"Send(buf *void, buf int)", "two parameters buf"},
@@ -56,7 +56,7 @@ func TestFaults(t *testing.T) {
 		{"int A x-", "neither"},
 		{"int A 1y", "neither"},
 		{"int A 99999999999999999999", "neither"},
-		{"*1 A 1", "no name"},
+		{"*1 A 1", "not a name"},
 		{"int A 1\nint A 2", "listed twice"},
 	} {
 		_, err := parseABI(mpich, "a", []byte("# comment\n"+c.text))

@@ -18,7 +18,7 @@ const (
 	standard abiName = "standard"
 )
 
-// A ctype is a type in the tables. It consists of array dimensions, pointers and a name, in this order.
+// typeSpec is a type in the tables. It consists of array dimensions, pointers and a name, in this order.
 type typeSpec struct {
 	arrays   []string // "" or a number, outermost first
 	pointers int
@@ -93,7 +93,7 @@ func parseFunctions(file string, text []byte) ([]function, error) {
 func parseFunction(line string) (function, error) {
 	name, rest, ok := strings.Cut(line, "(")
 	if !ok || !isName(name) {
-		return function{}, fmt.Errorf("%q is no function: want Name(name type, ...) result @abi", line)
+		return function{}, fmt.Errorf("%q is not a function: want Name(name type, ...) result @abi", line)
 	}
 	inside, rest, ok := strings.Cut(rest, ")")
 	if !ok {
@@ -156,7 +156,7 @@ func parseType(text string) (typeSpec, error) {
 	}
 	rest, spec.constant = strings.CutPrefix(rest, "const ")
 	if !isName(rest) {
-		return spec, fmt.Errorf("type %q: %q is no name", text, rest)
+		return spec, fmt.Errorf("type %q: %q is not a name", text, rest)
 	}
 	spec.base = rest
 	return spec, nil

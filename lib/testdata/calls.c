@@ -1,4 +1,4 @@
-/* A call of each family of the standard, with results that are known. Each rank prints "ok", or what was wrong. */
+/* Calls of each family of the standard, with known results. Each rank prints "ok" or the failed checks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,7 +249,7 @@ static void communicators(void)
     CHECK(handled && class == MPI_ERR_RANK && strstr(text, "there is no rank") && (int)strlen(text) == length);
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_Errhandler_free(&h));
-    n = MPI_Win_fence(0, MPI_WIN_NULL); /* one-sided communication is another piece of work */
+    n = MPI_Win_fence(0, MPI_WIN_NULL); /* one-sided communication is not supported */
     OK(MPI_Error_string(n, text, &length));
     CHECK(strstr(text, "MPI_Win_fence is not supported"));
 }

@@ -1,4 +1,4 @@
-/* A profiling library: it counts the sends of the program that it is loaded into. */
+/* A profiling library that counts the sends of a program. */
 #include <mpi.h>
 #include <stdio.h>
 

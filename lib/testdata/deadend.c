@@ -1,4 +1,4 @@
-/* An FPGA, rank 1, gets into a dead end: what waits for it ends. The first argument says how, the second "fatal" leaves errors fatal. */
+/* Calls that wait for rank 1, an FPGA in a dead end. The first argument selects the call; with "fatal" as the second one, errors are fatal. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	if (strcmp(how, "sendrecv") == 0) {
 		say("sendrecv", MPI_Sendrecv(out, words, MPI_INT, 1, 0, in, words, MPI_INT, 1, 0, MPI_COMM_WORLD, st));
-	} else if (strcmp(how, "other") == 0) { /* of the rank behind it */
+	} else if (strcmp(how, "other") == 0) { /* receives from the rank after the FPGA */
 		say("sendrecv", MPI_Sendrecv(out, words, MPI_INT, 1, 0, in, words, MPI_INT, 2, 0, MPI_COMM_WORLD, st));
 	} else if (strcmp(how, "replace") == 0) {
 		say("sendrecv", MPI_Sendrecv_replace(out, words, MPI_INT, 1, 0, 1, 0, MPI_COMM_WORLD, st));
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 		MPI_Irecv(in, words, MPI_INT, 2, 0, MPI_COMM_WORLD, &r[0]);
 		MPI_Isend(out, words, MPI_INT, 1, 0, MPI_COMM_WORLD, &r[1]);
 		say_all(2, MPI_Waitall(2, r, st), st);
-		MPI_Cancel(&r[0]); /* it is still there */
+		MPI_Cancel(&r[0]); /* it is still pending */
 		say("cancelled", MPI_Wait(&r[0], st));
 	} else if (strcmp(how, "persistent") == 0) {
 		MPI_Recv_init(in, words, MPI_INT, 1, 0, MPI_COMM_WORLD, &r[0]);

@@ -1,4 +1,4 @@
-/* Calls that fail, and what is left of them, with MPI_ERRORS_RETURN. Each rank prints "ok", or what was wrong. */
+/* Calls that fail with MPI_ERRORS_RETURN, and the state after them. Each rank prints "ok" or the failed checks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static int rank, size, wrong;
     } while (0)
 #define OK(x) CHECK((x) == MPI_SUCCESS)
 
-/* fails reports whether a code is of a class, and says something. */
+/* fails reports whether an error code has the given class and a text that contains says. */
 static int fails(int code, int class, const char *says)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -28,7 +28,7 @@ static int fails(int code, int class, const char *says)
     return 0;
 }
 
-/* A collective call that the last rank refuses ends on the others. The next call is the same one on all. */
+/* If the last rank rejects a collective call, it fails on the other ranks too. The next call matches on all ranks. */
 static void refused(void)
 {
     int bad = rank == size - 1, sum = 0, one = 1, class = MPI_ERR_COUNT;
@@ -46,11 +46,11 @@ static void refused(void)
         CHECK(sum == size);
     }
     CHECK(fails(MPI_Allreduce(&one, &sum, 1, bad ? MPI_FLOAT : MPI_INT, MPI_BAND, comm), MPI_ERR_OP, bad ? "BAND" : says));
-    OK(MPI_Barrier(comm)); /* before a rank shuts down, which ends calls as well */
+    OK(MPI_Barrier(comm)); /* before a rank shuts down, which would make calls of other ranks fail as well */
     OK(MPI_Comm_free(&comm));
 }
 
-/* The form external32 has numbers of the standard's lengths. */
+/* Numbers in the format external32 have the lengths that the standard defines. */
 static void external(void)
 {
     long double in = 1.5L, out = 0;
@@ -71,7 +71,7 @@ static void external(void)
     CHECK(fails(MPI_Pack_external("external32", &n, 1, MPI_LONG, buffer, sizeof buffer, &position), MPI_ERR_CONVERSION, "does not fit"));
 }
 
-/* Partitions that are made ready one by one, around the ring of ranks. */
+/* Partitioned messages around a ring of ranks, with partitions marked ready one by one. */
 static void partitioned(void)
 {
     enum { PARTS = 8, EACH = 1000 };
@@ -115,7 +115,7 @@ static void handler(MPI_Session *s, int *code, ...)
     MPI_Error_class(*code, &handled_code);
 }
 
-/* Sessions begin and end the use of MPI, also more than once. Their errors go to their handler. */
+/* Sessions start and end the use of MPI, repeatedly. Their errors go to their error handler. */
 static void session(void)
 {
     MPI_Session s;

@@ -1,5 +1,5 @@
-/* What calls.c has no calls of: non-blocking, persistent and neighbourhood collectives, intercommunicators, graphs, attributes, partitioned
-   messages, large counts and sessions. It is C and C++. Each rank prints "ok", or what was wrong. */
+/* Families that calls.c does not cover: non-blocking, persistent and neighbourhood collectives, intercommunicators, graphs, attributes, partitioned
+   messages, large counts and sessions. The file is valid C and C++. Each rank prints "ok" or the failed checks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -181,7 +181,7 @@ static void session(void)
     OK(MPI_Session_finalize(&s));
 }
 
-/* Handles and statuses that a program passes to Fortran and takes from it. */
+/* Conversions of handles and statuses to and from Fortran. */
 static void fortran(void)
 {
     MPI_Status status, again;

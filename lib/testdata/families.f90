@@ -1,4 +1,4 @@
-! A call of each family of the standard, by the module mpi_f08. Each rank prints "ok", or what was wrong.
+! Calls of each family of the standard, with the module mpi_f08. Each rank prints "ok" or the failed checks.
 module checks
     implicit none
     integer :: me, ranks, next, previous, wrong = 0
@@ -18,7 +18,7 @@ module functions
     implicit none
     logical :: handled = .false.
 contains
-    ! The longer of two numbers, in magnitude.
+    ! The number with the greater magnitude.
     subroutine longer(in, inout, n, datatype)
         type(c_ptr), value :: in, inout
         integer :: n
@@ -198,7 +198,7 @@ contains
         call check(length == 8 .and. code == MPI_SUCCESS, 'MPI_Sizeof of an array')
     end subroutine
 
-    ! Buffers that the library makes, for all communicators and for one.
+    ! Buffers allocated by the library, for all communicators and for one.
     subroutine buffers()
         use, intrinsic :: iso_c_binding, only: c_ptr, c_loc, c_associated
         integer :: got, length
@@ -216,7 +216,7 @@ contains
         call check(c_associated(buffer, c_loc(MPI_BUFFER_AUTOMATIC)), 'MPI_Comm_detach_buffer')
     end subroutine
 
-    ! What is not there: null datatypes with count 0, null requests, and counts that INTEGER cannot hold.
+    ! Edge cases: null datatypes with count 0, null requests, and counts that do not fit into an INTEGER.
     subroutine empty()
         integer :: counts(ranks), displacements(ranks), got(ranks)
         integer :: combiner, integers(1)

@@ -1,14 +1,14 @@
 /* Messages that no receive matches yet.
 
-   flood N MODE BYTES: rank 0 starts N sends of so many bytes with tag 7, by MPI_Isend or by MPI_Issend if MODE is ssend, and sends a
-   message with tag 8. Rank 1 receives that first, then all others in order. With a further argument each rank prints the time, and how much
-   its resident memory has grown for each message.
+   flood N MODE BYTES: rank 0 starts N sends of BYTES bytes with tag 7, by MPI_Issend if MODE is ssend and by MPI_Isend otherwise, and sends a
+   message with tag 8. Rank 1 receives that first, then all others in order. With another argument, each rank prints the time, and the growth
+   of its resident memory per message.
 
-   bound N: at most N messages may wait at rank 1 (ZRLMPI_UNEXPECTED). Rank 0 starts sends until one is refused. Rank 1 then receives all
-   that were accepted, and a later one.
+   bound N: at most N messages may wait at rank 1 (ZRLMPI_UNEXPECTED). Rank 0 starts sends until one is rejected. Rank 1 then receives all
+   accepted messages, and a later one.
 
-   beyond N: at that bound rank 0 calls every kind of send, each of which is refused, and cancels a message. Rank 1 finds and receives some by
-   wildcards and probes, and then all kinds of sends succeed. */
+   beyond N: at that bound, rank 0 makes every kind of send, each of which is rejected, and cancels a message. Rank 1 receives some messages by
+   wildcards and probes. Then every kind of send succeeds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void check(int ok, const char *what, long got)
         printf("rank %d: %s: %ld\n", rank, what, got);
 }
 
-/* memory returns a figure of /proc/self/status in bytes. */
+/* memory returns a value from /proc/self/status in bytes. */
 static double memory(const char *key)
 {
     char line[256];
@@ -41,7 +41,7 @@ static double memory(const char *key)
     return kib * 1024.0;
 }
 
-/* Each message has words integers, which begin with its number. */
+/* A message consists of words integers. The first is its number. */
 static int words = 1;
 
 static void receive_all(int n)
@@ -67,7 +67,7 @@ static void after(int value)
     check(got == value, "the later message is", got);
 }
 
-/* waiting prints what messages take that wait. */
+/* waiting prints the memory per waiting message. */
 static void waiting(int n, double before, double start, int measure)
 {
     if (!measure)
@@ -82,7 +82,7 @@ static void flood(int n, int *values, MPI_Request *requests, int sync, int measu
     int i;
 
     if (rank == 0) {
-        for (i = 0; i < n; i++) /* their payload overlaps */
+        for (i = 0; i < n; i++) /* the messages share memory */
             (sync ? MPI_Issend : MPI_Isend)(&values[i], words, MPI_INT, 1, FLOOD, MPI_COMM_WORLD, &requests[i]);
         after(n);
         waiting(n, before, start, measure);
@@ -105,7 +105,7 @@ static void bound(int n, int *values, MPI_Request *requests)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         while (accepted < 2 * n && (code = MPI_Isend(&values[accepted], 1, MPI_INT, 1, FLOOD, MPI_COMM_WORLD, &requests[accepted])) == MPI_SUCCESS)
             accepted++;
-        for (i = 0; i < MAX_REFUSED; i++) { /* it stays refused, also a blocking send */
+        for (i = 0; i < MAX_REFUSED; i++) { /* further sends fail too, even blocking ones */
             MPI_Error_class(code, &class);
             MPI_Error_string(code, text, &length);
             check(class == MPI_ERR_NO_MEM, text, class);
@@ -115,7 +115,7 @@ static void bound(int n, int *values, MPI_Request *requests)
         check(accepted <= n && accepted >= n / 2, "accepted messages", accepted);
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
     }
-    MPI_Bcast(&accepted, 1, MPI_INT, 0, MPI_COMM_WORLD); /* collective calls go on */
+    MPI_Bcast(&accepted, 1, MPI_INT, 0, MPI_COMM_WORLD); /* collective calls still succeed */
     if (rank == 1)
         receive_all(accepted);
     else
@@ -124,7 +124,7 @@ static void bound(int n, int *values, MPI_Request *requests)
     after(accepted);
 }
 
-/* send starts or does a send of a kind, whose request, if it has one, is inactive or null before. */
+/* send makes a send of the given kind. Its request, if any, must be inactive or null. */
 enum kind { ISEND, ISSEND, IRSEND, SEND, BSEND, IBSEND, START, SSTART, KINDS };
 
 static const char *const kinds[] = {"MPI_Isend", "MPI_Issend", "MPI_Irsend", "MPI_Send", "MPI_Bsend", "MPI_Ibsend", "MPI_Start", "MPI_Start of MPI_Ssend_init"};
@@ -150,7 +150,7 @@ static void expect(const char *what, int value, int *next)
     ++*next;
 }
 
-/* find receives the messages from next on by every call that finds them. */
+/* find receives messages, beginning with number next, by each call that can find them. */
 static int find(int next)
 {
     int value = -1, flag = 0, count;
@@ -158,7 +158,7 @@ static int find(int next)
     MPI_Status st;
     MPI_Request r;
 
-    MPI_Irecv(&value, 1, MPI_INT, 0, AFTER, MPI_COMM_WORLD, &r); /* nothing matches it */
+    MPI_Irecv(&value, 1, MPI_INT, 0, AFTER, MPI_COMM_WORLD, &r); /* no message matches it */
     MPI_Cancel(&r);
     MPI_Wait(&r, &st);
     MPI_Test_cancelled(&st, &flag);
@@ -201,7 +201,7 @@ static void beyond(int n, int *values, MPI_Request *requests)
             of[i] = MPI_REQUEST_NULL;
         MPI_Send_init(&values[0], 1, MPI_INT, 1, FLOOD, MPI_COMM_WORLD, &of[START]);
         MPI_Ssend_init(&values[0], 1, MPI_INT, 1, FLOOD, MPI_COMM_WORLD, &of[SSTART]);
-        /* One in three waits for its receive. */
+        /* One send in three is synchronous. */
         while (accepted < 2 * n && (code = send(accepted % 3 ? ISEND : ISSEND, &values[accepted], &requests[accepted])) == MPI_SUCCESS)
             accepted++;
         check(accepted <= n && accepted >= n / 2, "accepted messages", accepted);
@@ -210,7 +210,7 @@ static void beyond(int n, int *values, MPI_Request *requests)
             MPI_Error_class(code, &class);
             check(class == MPI_ERR_NO_MEM, kinds[i], class);
         }
-        /* The last that waits is cancelled, and another one has its place. */
+        /* Cancel the last synchronous send, and start another one instead. */
         i = (accepted - 1) / 3 * 3;
         MPI_Cancel(&requests[i]);
         MPI_Wait(&requests[i], &st);
@@ -221,7 +221,7 @@ static void beyond(int n, int *values, MPI_Request *requests)
             ;
         check(code == MPI_SUCCESS, "a send in the place of a cancelled one", code);
     }
-    MPI_Bcast(&accepted, 1, MPI_INT, 0, MPI_COMM_WORLD); /* collective calls go on */
+    MPI_Bcast(&accepted, 1, MPI_INT, 0, MPI_COMM_WORLD); /* collective calls still succeed */
     if (rank == 1) {
         for (next = find(0); next < accepted; next++) {
             if (next == (accepted - 1) / 3 * 3)

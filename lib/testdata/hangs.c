@@ -1,4 +1,4 @@
-/* Programs that hang, by their first argument. Each rank prints its process number first. */
+/* Programs that hang. The first argument selects one. Each rank first prints its process ID. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,12 +55,12 @@ int main(int argc, char **argv)
             receive(0, 0);
             receive(0, 0);
         }
-    } else if (!strcmp(mode, "late")) { /* when the test has done something to rank 1 */
+    } else if (!strcmp(mode, "late")) { /* after the test has disturbed rank 1 */
         if (rank == 0) {
             getchar();
             MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         }
-    } else if (rank != 1) { /* "computes", and what the test does to rank 1 */
+    } else if (rank != 1) { /* "computes", and modes in which the test disturbs rank 1 */
         MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     }
     stay();

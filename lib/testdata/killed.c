@@ -1,4 +1,4 @@
-/* A rank is killed while the others wait for it, or compute and do not end when they are asked to. */
+/* A rank is killed while one rank waits for it and another one computes and ignores SIGTERM. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

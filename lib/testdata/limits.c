@@ -1,5 +1,5 @@
-/* What the wire of an FPGA does not carry is an error at the call, and nothing is sent: rank 0 and 1 are processes, rank 2 is
-   an FPGA that sends back what rank 0 sends. */
+/* Messages that the wire of an FPGA cannot carry are rejected before anything is sent. Ranks 0 and 1 are processes, and rank 2 is
+   an FPGA that returns the messages of rank 0. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@ enum { FPGA = 2 };
 
 static int rank, failed;
 
-/* wants compares the class of an error, and wants a word of the reason. */
+/* wants checks the class of an error, and that its text contains word. */
 static void wants(const char *call, int code, int class, const char *word)
 {
     int is, length;
@@ -23,7 +23,7 @@ static void wants(const char *call, int code, int class, const char *word)
     }
 }
 
-/* echo checks that the FPGA has got nothing before. */
+/* echo checks that no earlier message was sent to the FPGA. */
 static void echo(int n, int tag)
 {
     int to[2] = {n, -n}, back[2] = {0, 0};
@@ -58,7 +58,7 @@ static void messages(void)
     MPI_Type_free(&three);
     echo(7, 0);
 
-    /* messages have no length before they are received, and cannot be matched by a probe alone */
+    /* the length of a message is unknown until it is received, and matched probes are not supported */
     words[0] = 77;
     MPI_Send(words, 1, MPI_INT, FPGA, 3, MPI_COMM_WORLD);
     MPI_Probe(FPGA, 3, MPI_COMM_WORLD, &status);
@@ -76,7 +76,7 @@ static void messages(void)
     }
     echo(8, 3);
 
-    /* a longer message than the receive has room for */
+    /* a message longer than the receive buffer */
     MPI_Send(words, 8, MPI_INT, FPGA, 0, MPI_COMM_WORLD);
     wants("MPI_Recv of a longer message", MPI_Recv(words, 4, MPI_INT, FPGA, 0, MPI_COMM_WORLD, &status), MPI_ERR_TRUNCATE, "");
     echo(9, 1);
@@ -99,7 +99,7 @@ static void communicators(void)
     wants("MPI_Comm_create", MPI_Comm_create(MPI_COMM_WORLD, all, &made), MPI_ERR_COMM, "carries no communicators");
     wants("MPI_Comm_create_group", MPI_Comm_create_group(MPI_COMM_WORLD, all, 0, &made), MPI_ERR_COMM, "carries no communicators");
 
-    /* the processes alone can do everything */
+    /* a communicator of only the processes has no limits */
     MPI_Group_incl(world, 2, ranks, &cpus);
     wants("MPI_Comm_create_group", MPI_Comm_create_group(MPI_COMM_WORLD, cpus, 0, &made), MPI_SUCCESS, "");
     wants("MPI_Allreduce", MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, made), MPI_SUCCESS, "");
@@ -118,10 +118,10 @@ static void collectives(void)
     short shorts[6] = {0};
     int words[3] = {0};
 
-    /* nothing is sent where there is nothing to send */
+    /* a broadcast without elements sends nothing */
     wants("MPI_Bcast of nothing", MPI_Bcast(words, 0, MPI_INT, 0, MPI_COMM_WORLD), MPI_SUCCESS, "");
     if (rank != 0)
-        return; /* those of the root are refused before it sends anything */
+        return; /* the calls of the root are rejected before it sends anything */
     wants("MPI_Bcast of 3 bytes", MPI_Bcast(bytes, 3, MPI_CHAR, 0, MPI_COMM_WORLD), MPI_ERR_COUNT, "multiple of 4");
     wants("MPI_Scatter of 1 short", MPI_Scatter(shorts, 1, MPI_SHORT, shorts + 4, 1, MPI_SHORT, 0, MPI_COMM_WORLD), MPI_ERR_COUNT, "multiple of 4");
     wants("MPI_Gather of 2 bytes", MPI_Gather(bytes, 2, MPI_BYTE, bytes + 6, 2, MPI_BYTE, 0, MPI_COMM_WORLD), MPI_ERR_COUNT, "multiple of 4");

@@ -1,5 +1,5 @@
-/* What a program does besides MPI: it loads the library itself, starts another process while it is a rank, and takes signals, of which many
-   arrive while a call of the library runs. Handlers are installed with SA_ONSTACK, as docs/c.md asks for. */
+/* A program that loads the library with dlopen, starts another process while it is a rank, and handles signals, many of which
+   arrive during calls of the library. Handlers are installed with SA_ONSTACK, as docs/c.md requires. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -37,24 +37,24 @@ static void handle(int number, void (*f)(int)) {
     CHECK(sigaction(number, &a, NULL) == 0);
 }
 
-/* The timer slack of the thread that takes the signal: only the thread itself may read it without more permissions. */
+/* The timer slack of the thread that handles the signal. Without privileges, only the thread itself may read it. */
 static volatile long slack;
 
 static void read_slack(int s) { (void)s, slack = prctl(PR_GET_TIMERSLACK); }
 
-/* late returns the thread of this process that may be woken 10 ms late, 0 if there is none, and -1 if there are several. */
+/* late returns the thread of this process that may be woken 10 ms late, 0 if no thread may, and -1 if several may. */
 static int late(void) {
     int found = 0;
     DIR *threads = opendir("/proc/self/task");
     CHECK(threads != NULL);
-    handle(SIGPROF, read_slack); /* which threads of Go do not block */
+    handle(SIGPROF, read_slack); /* Go's threads do not block this signal */
     for (struct dirent *e; (e = readdir(threads)) != NULL;) {
         int thread = atoi(e->d_name);
         slack = 0;
-        if (thread == 0 || syscall(SYS_tgkill, getpid(), thread, SIGPROF) != 0) continue; /* it has ended */
+        if (thread == 0 || syscall(SYS_tgkill, getpid(), thread, SIGPROF) != 0) continue; /* the thread has exited */
         for (int tries = 0; slack == 0; tries++) {
             CHECK(tries < 10000);
-            usleep(1000); /* which a signal of Go's monitor may end early */
+            usleep(1000); /* a signal from Go's monitor may end it early */
         }
         if (slack >= 10000000) found = found == 0 ? thread : -1;
     }
@@ -69,7 +69,7 @@ static int call(int thread) {
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", thread);
     FILE *f = fopen(path, "r");
     CHECK(f != NULL);
-    if (fscanf(f, "%d", &number) != 1) number = -1; /* it runs */
+    if (fscanf(f, "%d", &number) != 1) number = -1; /* the thread is running */
     fclose(f);
     return number;
 }
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     Comm_rank(MPI_COMM_WORLD, &rank);
     Comm_size(MPI_COMM_WORLD, &size);
 
-    /* Go's monitor alone may be woken late. It is the thread that sleeps for a time while the program calls. */
+    /* Only Go's monitor may be woken late. It is the thread that sleeps for some time while the program makes calls. */
     CHECK(prctl(PR_GET_TIMERSLACK) == own);
     int monitor = late();
     CHECK(monitor > 0);
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
         Comm_rank(MPI_COMM_WORLD, &rank);
     }
 
-    /* A process that is started does not share what this one has with the others. */
+    /* A child process does not share the connections of this process to the other ranks. */
     pid_t child = fork();
     if (child == 0) {
         execl("/bin/sh", "sh", "-c", "exit 7", (char *)NULL);

@@ -1,6 +1,6 @@
 // Signal handlers of a program while it sends messages: "usr1" raises SIGUSR1 in every tenth message, "alrm" and "prof" set timers of 1 kHz,
 // "outside" waits for N signals from another process. "late" installs the handler by libc's own sigaction before MPI_Init.
-// "foreign" handles what nobody has sent: signals by which the library would interrupt itself.
+// "foreign" checks that no signal arrives that nobody sent, such as a signal by which the library interrupts itself.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -64,13 +64,13 @@ int main(int argc, char **argv) {
             if (sig != SIGKILL && sig != SIGSTOP && sig != SIGCHLD && sig != SIGALRM)
                 signal(sig, count);
         argv[1] = NULL, argc = 1;
-        for (int i = 0; i < 10; i++) { // while one of them is late
+        for (int i = 0; i < 10; i++) { // while one rank is late
             if (i % size == rank)
                 usleep(30000);
             MPI_Barrier(MPI_COMM_WORLD);
         }
     }
-    // Until each rank has had its signals.
+    // Until each rank has received its signals.
     for (int most = argc > 2 ? atoi(argv[2]) : argc > 1 ? 100 : 0; !all[0];) {
         for (int i = 0; i < 200; i++) {
             x = i * size + rank;

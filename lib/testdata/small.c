@@ -1,4 +1,4 @@
-/* Each rank sends a word to the next one, and all agree that it has come. With "finalize", rank 1 ends at once, and the others send to
+/* Each rank sends a word to the next one, and all ranks check that it was received. With "finalize", rank 1 ends at once, and the others send to
    it later; with "blocked", it waits in MPI_Finalize for a send that nobody receives. */
 #include <mpi.h>
 #include <stdio.h>

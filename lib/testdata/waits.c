@@ -1,4 +1,4 @@
-/* Rank 0 says that the job runs, and waits for the end of its input. */
+/* Rank 0 reports that the job runs, and waits for the end of its input. */
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>

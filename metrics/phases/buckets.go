@@ -7,15 +7,15 @@ import "math"
 const (
 	Schema    = 3
 	PerOctave = 1 << Schema
-	// minKey is the smallest index of a bucket, which is the bucket of one nanosecond. octaves is the number of
+	// minKey is the smallest index of a bucket, which is the bucket of one nanosecond. numOctaves is the number of
 	// powers of two up to the longest time.Duration.
 	minKey     = -30 * PerOctave
 	numOctaves = 65
 )
 
-// mantissas contains the upper bounds of all but the last bucket of an octave, as mantissas of floating-point
-// numbers. guess is indexed by the first four bits of a mantissa; it contains the number of bounds that are
-// smaller than all mantissas with these four bits. No two bounds have the same first four bits.
+// mantissas contains the upper bounds of all but the last bucket of an octave, as mantissas of floating-point numbers.
+// firstBound is indexed by the first four bits of a mantissa; it contains the number of bounds that are smaller than
+// all mantissas with these four bits. No two bounds have the same first four bits.
 var mantissas, firstBound = func() (bounds [PerOctave + 1]uint64, first [16]uint8) {
 	for i := range PerOctave {
 		bounds[i] = math.Float64bits(math.Exp2(float64(i)/PerOctave)) & mantissaMask

@@ -30,15 +30,15 @@ var PhaseNames = [NumPhases]struct{ Direction, Phase string }{
 // Peer describes the kind of a remote rank.
 type Peer struct{ Profile, Kind string }
 
-// Recorder records the durations of the phases of a local rank's messages. It is guarded by the engine's lock,
-// which the callers of Done and the collectors that read the Recorder must hold.
+// Recorder records the durations of the phases of a local rank's messages. It is guarded by the engine's lock, which
+// the callers of RecordMessage and the collectors that read the Recorder must hold.
 type Recorder struct {
 	rank  int
 	peers []peerState // indexed by rank
 	// classes contains a Class for each kind of peer in the cluster.
 	classes []*Class
-	// maxSeparate is the maximum number of peers that have separate series. own is the number of peers that have them
-	// now.
+	// maxSeparate is the maximum number of peers that have separate series. numSeparate is the number of peers that
+	// have them now.
 	maxSeparate, numSeparate int
 	// shared contains the series that all other peers share.
 	shared PeerTimes

@@ -98,7 +98,7 @@ func TestPeersAreBounded(t *testing.T) {
 	}
 	for peer, own := range map[int]bool{900: true, 7: true, 500: true, 1: false, 2: false, 3: false} {
 		if got := r.peers[peer].times != &r.shared; got != own {
-			t.Errorf("peer %d has series of its own: %v", peer, got)
+			t.Errorf("peer %d has separate series: %v", peer, got)
 		}
 	}
 	if one, all := counted(r, 2); one[SendTotal] != 3 || all[SendTotal] != 7 {
@@ -109,7 +109,7 @@ func TestPeersAreBounded(t *testing.T) {
 	}
 }
 
-// TestDoneDoesNotAllocate checks that Done does not allocate after the buckets have been created.
+// TestDoneDoesNotAllocate checks that RecordMessage does not allocate after the buckets have been created.
 func TestDoneDoesNotAllocate(t *testing.T) {
 	const peers = 64
 	r := NewRecorder(0, manyPeers(peers), peers/2)

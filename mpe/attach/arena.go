@@ -37,8 +37,8 @@ func (a *arena) init(mem []byte) {
 	}
 }
 
-// take returns a block for n bytes, or an empty span if none is free. First fit keeps the used part of the
-// arena small and therefore in the processors' caches.
+// alloc returns a block for n bytes, or an empty span if none is free. First fit keeps the used part of the arena small
+// and therefore in the processors' caches.
 func (a *arena) alloc(n int) span {
 	n = (n + arenaBlock - 1) &^ (arenaBlock - 1)
 	for i := range a.freeSpans {

@@ -6,11 +6,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// awaited tells the daemon which operations callers sleep for, so that it can diagnose hangs. A caller that is still
-// polling does not tell it, because most operations end meanwhile.
+// awaited publishes the operations that callers sleep for, so that the daemon can diagnose hangs. A caller that is
+// still polling publishes nothing, because most operations end meanwhile.
 type awaited struct {
 	mu    sync.Mutex
-	words *wire.Awaited // in shared memory; nil without rings, and after the connection has ended
+	words *wire.Awaited // in shared memory; nil without rings, and after the end of the connection
 }
 
 // add publishes that a caller sleeps until an operation ends. The caller must pass the result to remove.

@@ -31,11 +31,10 @@ type Client struct {
 	awaited awaited
 	peers   []mpe.PeerInfo
 
-	// abortTimeout is abortTimeout, except in tests.
+	// abortTimeout is the constant abortTimeout, except in tests.
 	abortTimeout time.Duration
 
-	// ended is closed when the connection has ended and all operations are done. stop stops the writing
-	// goroutine.
+	// closed is closed after the end of the connection, when all operations are done. stop stops the writing goroutine.
 	closed chan struct{}
 	stop   context.CancelFunc
 
@@ -135,8 +134,8 @@ func newClient(socket string, from io.Reader) *Client {
 		abortTimeout: abortTimeout}
 }
 
-// open switches from the greeting to stream. If the stream can be polled, goroutines read the daemon's frames
-// while they wait for an operation; see package progress.
+// startStream switches from the greeting to stream. If the stream can be polled, goroutines that wait for an operation
+// read the daemon's frames; see package progress.
 func (c *Client) startStream(stream wire.Stream) error {
 	c.stream, c.outbox = stream, wire.NewOutbox(stream)
 	c.reader.SetSource(stream)
@@ -292,16 +291,16 @@ func (c *Client) newOp(req wire.Start, call *collective.Operation) (*Op, error) 
 	return op, nil
 }
 
-// opEndTimeout is how long a new operation waits for other operations to end if the program has reached its
-// limit. Most operations, such as small sends, end sooner.
+// opEndTimeout is the maximum time that a new operation waits for other operations to end if the program has reached
+// its limit. Most operations, such as small sends, end sooner.
 const opEndTimeout = time.Second
 
 // minEnded is the number of operations that awaitFreeSlot waits for. It is large so that not every following call
 // has to wait.
 const minEnded = 1024
 
-// awaitFreeSlot waits until minEnded operations have ended, or until none has ended for opEndTimeout. The caller
-// must hold the lock, which awaitFreeSlot releases while it waits.
+// awaitFreeSlot waits until minEnded operations are done, or until opEndTimeout passes without the end of any. The
+// caller must hold the lock, which awaitFreeSlot releases while it waits.
 func (c *Client) awaitFreeSlot() {
 	for most := c.welcome.Limits.Operations; c.err == nil && c.ops.len() >= most-min(minEnded, most/2); {
 		had := c.ops.removedCount

@@ -59,7 +59,7 @@ func FuzzClient(f *testing.F) {
 			}
 		}
 		if !bytes.Equal(guarded[:8], bytes.Repeat([]byte{0xee}, 8)) || !bytes.Equal(guarded[16:], guarded[:8]) {
-			t.Errorf("bytes beside the buffer were written: %x", guarded)
+			t.Errorf("bytes outside the buffer were written: %x", guarded)
 		}
 		c.Close(attachtest.TestContext(t))
 	})

@@ -33,7 +33,7 @@ type Op struct {
 	// done receives a value when the operation ends, if a goroutine is waiting for that.
 	done chan struct{}
 
-	library any // see Library
+	library any // see LibraryData
 
 	mu sync.Mutex
 	opState
@@ -41,17 +41,17 @@ type Op struct {
 
 // opState is the state of an operation. Op.mu guards it.
 type opState struct {
-	// startSent and sent record how much of the operation the outbox has written. writing is set while the outbox
-	// reads the buffer; queued is set while the outbox may still call Frame.
+	// startSent and bytesSent record how much of the operation the outbox has written. isWriting is set while the
+	// outbox reads the buffer; isQueued is set while the outbox may still call Frame.
 	startSent, isWriting, isQueued bool
 	bytesSent                      int
-	// writeDone receives a value when writing is cleared, if a goroutine is waiting for that.
+	// writeDone receives a value when isWriting is cleared, if a goroutine is waiting for that.
 	writeDone chan struct{}
-	// hasOutcome is set when the outcome has been received. ended is set when, in addition, the caller owns the
-	// buffer again. freed is set when the memory may be reused as soon as queued is cleared.
+	// hasOutcome is set when the outcome has been received. ended is set when, in addition, the caller owns the buffer
+	// again. freed is set when the memory may be reused as soon as isQueued is cleared.
 	hasOutcome, ended, freed bool
 	cancelled                bool
-	hasWaiter                bool // a goroutine is waiting on over
+	hasWaiter                bool // a goroutine is waiting on done
 	notify                   chan<- struct{}
 	outcome                  wire.Done
 }
@@ -147,7 +147,7 @@ func (op *Op) buildFrame(b []byte) (head, payload []byte, more bool) {
 	return wire.AppendStart(b, start, len(payload)), payload, more
 }
 
-// Written implements wire.Item. It completes an operation whose outcome arrived while the operation was being
+// Written implements wire.Item. It completes an operation whose outcome was received while the operation was being
 // written.
 func (op *Op) Written() {
 	op.mu.Lock()
@@ -234,7 +234,7 @@ func (op *Op) Await(ctx context.Context) (*mpe.Status, error) {
 	return &op.outcome.Status, op.outcome.Err
 }
 
-// Ended is like Test, but does not poll.
+// Result is like Test, but does not poll.
 func (op *Op) Result() (*mpe.Status, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -244,7 +244,7 @@ func (op *Op) Result() (*mpe.Status, error) {
 	return &op.outcome.Status, op.outcome.Err
 }
 
-// Library returns the slot in which a library can store data about the operation.
+// LibraryData returns the slot in which a library can store data about the operation.
 func (op *Op) LibraryData() *any { return &op.library }
 
 // abort aborts the operation with the given cause. The daemon answers with a description of the operation's

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// readFrames handles frames from the daemon. It returns ErrNothing when no complete frame is available, and another
+// readFrames handles frames from the daemon. It returns wire.ErrNoData when no complete frame is available, and another
 // error when the connection ends. Only the polling goroutine may call it.
 func (c *Client) readFrames() (frames int, err error) {
 	for {
@@ -51,7 +51,7 @@ func (c *Client) readFrame() error {
 	return wire.Violationf("%v is not a frame that a daemon sends to an attached program", c.reader.Type)
 }
 
-// readDone handles DONE, which reports that an operation has ended.
+// readDone handles DONE, which ends an operation.
 func (c *Client) readDone() error {
 	done := &c.done
 	if err := c.reader.ReadDone(done); err != nil {
@@ -63,20 +63,20 @@ func (c *Client) readDone() error {
 	}
 	switch most := uint64(len(op.req.Buf)); {
 	case op.req.Kind == wire.OpCall && done.Err == nil && done.Stored != op.call.Result:
-		return wire.Violationf("DONE of operation %#x, a call whose result has %d bytes, says that it has %d", done.ID,
-			op.call.Result, done.Stored)
+		return wire.Violationf("DONE of operation %#x reports a result of %d bytes instead of %d", done.ID,
+			done.Stored, op.call.Result)
 	case op.req.InArena && (done.Stored > most || done.Stored > 0 && op.req.Kind != mpe.OpRecv):
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored in a buffer of %d", done.ID, done.Stored,
+		return wire.Violationf("DONE of operation %#x reports %d bytes stored in a buffer of %d", done.ID, done.Stored,
 			most)
 	case op.req.InArena:
 		copy(op.req.Buf[:done.Stored], c.arena.mem[op.req.ArenaOffset:])
 	case op.req.Claim:
 		if done.Stored > math.MaxInt32 {
-			return wire.Violationf("DONE of operation %#x, a matched probe, says that it is message %d", done.ID, done.Stored)
+			return wire.Violationf("DONE of operation %#x, a matched probe, reports message %d", done.ID, done.Stored)
 		}
 		done.Status.Claim = int(done.Stored)
 	case uint64(op.bytesReceived) != done.Stored:
-		return wire.Violationf("DONE of operation %#x says that %d bytes were stored, but %d were received", done.ID,
+		return wire.Violationf("DONE of operation %#x reports %d bytes stored, but %d were received", done.ID,
 			done.Stored, op.bytesReceived)
 	}
 	c.remove(op)
@@ -188,7 +188,8 @@ func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	return c.group.Await(ctx, n)
 }
 
-// awaitOp waits until op ends, and tells the daemon while it sleeps. If ctx ends first, it returns the cause of ctx.
+// awaitOp waits until op ends, and publishes op to the daemon while it sleeps. If ctx ends first, it returns the cause
+// of ctx.
 func (c *Client) awaitOp(ctx context.Context, op *Op) error {
 	if c.group.Len() == 0 {
 		return c.stream.Await(ctx, op.done)

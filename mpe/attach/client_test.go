@@ -88,7 +88,7 @@ func TestHostileDaemon(t *testing.T) {
 		{"less than it says", func(id uint64) []byte {
 			return attachtest.DoneFrame(wire.Done{ID: id, Stored: 5},
 				"1234")
-		}, "5 bytes were stored, but 4 were received"},
+		}, "5 bytes stored, but 4 were received"},
 		{"error too long", func(id uint64) []byte {
 			b := attachtest.DoneFrame(wire.Done{ID: id, Err: mpe.ErrFull}, "")
 			wire.Order.PutUint32(b[wire.FrameHeaderLen+12:], 1<<31)
@@ -139,13 +139,13 @@ func TestHostileAnswers(t *testing.T) {
 			return append(attachtest.DataFrame(id, []byte("1234567")), attachtest.DataFrame(id, []byte("89"))...)
 		}, "exceeds its buffer"},
 		{"too little", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id, Stored: 4}, "1234") },
-			"has 8 bytes, says that it has 4"},
+			"a result of 4 bytes instead of 8"},
 		{"nothing", func(id uint64) []byte { return attachtest.DoneFrame(wire.Done{ID: id}, "") },
-			"has 8 bytes, says that it has 0"},
+			"a result of 0 bytes instead of 8"},
 		{"less than it says", func(id uint64) []byte {
 			return attachtest.DoneFrame(wire.Done{ID: id, Stored: 8},
 				"1234")
-		}, "8 bytes were stored, but 4 were received"},
+		}, "8 bytes stored, but 4 were received"},
 		{"half of it", func(id uint64) []byte { return attachtest.DataFrame(id, []byte("1234")) }, "it went away"},
 	} {
 		c, daemon := fakeDaemon(t)
@@ -174,7 +174,7 @@ func TestHostileAnswers(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		if !bytes.Equal(recv[:8], make([]byte, 8)) || !bytes.Equal(recv[16:], make([]byte, 8)) {
-			t.Errorf("%s: bytes beside the buffer were written: %x", tt.name, recv)
+			t.Errorf("%s: bytes outside the buffer were written: %x", tt.name, recv)
 		}
 		if err := daemon.In.Next(); err == nil {
 			t.Errorf("%s: then %v", tt.name, daemon.In.Type)

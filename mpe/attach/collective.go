@@ -71,7 +71,7 @@ type collectiveOp struct {
 	wire.Call
 	// description is the encoded description of the call.
 	description []byte
-	// sendPieces is the data to send: the description and the blocks in the program's buffers. take is the
+	// sendPieces is the data to send: the description and the blocks in the program's buffers. recvPieces is the
 	// destination of the result.
 	sendPieces, recvPieces pieces
 	// userFunc is the program's reduction function, or nil if the reduction is predefined.
@@ -89,7 +89,7 @@ func (x *collectiveOp) init(id uint64, operation *collective.Operation, size int
 	x.addBlocks(operation, &sh)
 }
 
-// addBlocks adds the blocks to be sent to give, and the blocks to be received to take.
+// addBlocks adds the blocks to send to sendPieces, and the blocks to receive to recvPieces.
 func (x *collectiveOp) addBlocks(operation *collective.Operation, shape *wire.Shape) {
 	call := &operation.Call
 	from, layout := operation.Send, &call.Send
@@ -140,9 +140,9 @@ func (x *collectiveOp) buildFrame(b []byte, begun bool, chunk int) (head, payloa
 // pieces is a list of buffers that form a single sequence of bytes on the connection.
 type pieces struct {
 	list [][]byte
-	// at is the index of the next piece. That piece no longer contains the bytes already taken from it.
+	// index is the index of the next piece. That piece no longer contains the bytes already taken from it.
 	index int
-	// bytesLeft is the number of bytes left.
+	// bytesLeft is the total length of the remaining pieces.
 	bytesLeft int
 }
 
@@ -212,7 +212,6 @@ type reduceJob struct {
 	err      error
 }
 
-// reduceJobPool is a pool of reducing values.
 var reduceJobPool = sync.Pool{New: func() any { return new(reduceJob) }}
 
 // readReduce handles REDUCE.

@@ -95,11 +95,11 @@ func TestCallFrame(t *testing.T) {
 	x, _ := described(coll.Call{Collective: coll.Allreduce, Ranks: 4, Bytes: 4, Elem: 4}, "")
 	head, payload, more := x.buildFrame(nil, false, wire.ChunkLen)
 	if len(head) != wire.FrameHeaderLen+wire.CallLen+16+4 || payload != nil || more {
-		t.Errorf("%d bytes, %d beside them, more: %v", len(head), len(payload), more)
+		t.Errorf("%d bytes with the header, %d separate bytes, more: %v", len(head), len(payload), more)
 	}
 }
 
-// TestWork checks that no algorithm needs more memory than Work returns.
+// TestWork checks that no algorithm needs more memory than WorkBytes returns.
 func TestWork(t *testing.T) {
 	tight := 0
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
@@ -139,7 +139,7 @@ func TestWork(t *testing.T) {
 		}
 	}
 	if tight < 100 {
-		t.Errorf("of %d calls is counted what they take", tight)
+		t.Errorf("WorkBytes is exact for only %d calls", tight)
 	}
 }
 

@@ -56,10 +56,10 @@ func withCollective(all byCollective) byCollective {
 // Algorithms returns the algorithms of a collective. The first one supports every call.
 func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), algorithms[c]...) }
 
-// MatchesByOrder returns the first algorithm that supports the call, and fills in the call's defaults. It is for ranks
-// that match messages by order alone, such as deployed nodes. It prefers algorithms in which no two ranks send to
-// each other at the same time, because a deployed node that does so forgets the other rank's request, which is
-// retransmitted only after 100 ms. The error is a *CallError.
+// ByOrder returns the first algorithm that supports the call, and fills in the call's defaults. It is for ranks that
+// match messages by order alone, such as deployed nodes. It prefers algorithms in which no two ranks send to each other
+// at the same time, because a deployed node that does so forgets the other rank's request, which is retransmitted only
+// after 100 ms. The error is a *CallError.
 func ByOrder(call *Call) (*Algorithm, error) {
 	for _, name := range [...]string{"flat", "toggle", "chain"} {
 		if a := Named(call.Collective, name); a != nil && a.PrepareCall(call) == nil {
@@ -105,7 +105,7 @@ func Find(collective Collective, name string) (*Algorithm, error) {
 // CheckSupport returns nil if the algorithm supports the call, and a *CallError otherwise.
 func (a *Algorithm) CheckSupport(c Call) error { return a.PrepareCall(&c) }
 
-// PrepareCall is like Fits, but also fills in the call's defaults.
+// PrepareCall is like CheckSupport, but also fills in the call's defaults.
 func (a *Algorithm) PrepareCall(call *Call) error {
 	if call.Collective != a.Collective {
 		return &CallError{Collective: call.Collective, Algorithm: a.Name,
@@ -133,7 +133,7 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	return nil
 }
 
-// Build is Make for a call that Accepts has accepted.
+// Build is Make for a call that PrepareCall has accepted.
 func (a *Algorithm) Build(schedule *Schedule, call *Call) {
 	steps, stages := schedule.steps[:0], schedule.stageMemory[:0]
 	*schedule = Schedule{} // a composite literal with values would be copied

@@ -8,9 +8,9 @@ package coll
 //
 //	T = (2p − 1)·α + (n + (p−2)·b)·β, of which p·α are the synchronisation
 //
-// with pieces of b bytes. For data of at most promised bytes, all ranks have granted credit in advance. No
-// clearance is needed then, and the data is sent down the chain segment by segment. TransmissionOrder returns an
-// Order that depends on the data that ranks still have to send.
+// with pieces of b bytes. For data of at most eagerCredit bytes, all ranks have granted credit in advance. No clearance
+// is needed then, and the data is sent down the chain segment by segment. TransmissionOrder returns an Order that
+// depends on the data that ranks still have to send.
 var bcastAtomic = &Algorithm{
 	Name:      "atomic",
 	Source:    "Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019), 3.1",

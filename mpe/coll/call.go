@@ -91,8 +91,8 @@ type Call struct {
 	Collective Collective
 	// Rank is the caller's rank. Root is used by Bcast, Reduce, Gather and Scatter.
 	Rank, Ranks, Root int
-	// Bytes is the length of the vector, or of one rank's block. In Gather and Scatter with a Layout, a rank other
-	// than the root sets it to the size of its own block.
+	// Bytes is the length of the vector, or of one rank's block. In Gather and Scatter with a Layout, a rank other than
+	// the root sets it to the size of its block.
 	Bytes int
 	// Send is the layout of the send buffer, for Scatter (significant at the root) and Alltoall. Recv is the layout
 	// of the receive buffer, for Gather (significant at the root), Allgather and Alltoall. For Alltoall each rank has
@@ -239,7 +239,7 @@ func (l *Layout) check(call *Call, bad func(string, ...any) error) error {
 	return nil
 }
 
-// Block returns the offset and the size of block i of a buffer with layout l.
+// Block returns the offset and the size of block i of a buffer with the given layout.
 func (c *Call) Block(layout *Layout, i int) (off, size int) {
 	if !c.Vector {
 		return i * c.Bytes, c.Bytes
@@ -310,7 +310,7 @@ func (c *Call) Lengths() (send, recv int) {
 	return send, recv
 }
 
-// extent returns the end of the last block with layout l.
+// extent returns the end of the last block with the given layout.
 func (c *Call) extent(layout *Layout) (end int) {
 	if !c.Vector {
 		return c.Ranks * c.Bytes

@@ -42,7 +42,7 @@ func (f fold) groupNumber(rank int) (int, bool) {
 func (f fold) hasNeighbor(rank int) bool { return rank < 2*f.extra }
 
 // foldIn combines the neighbors' vectors of n bytes. acc holds the rank's own vector after step ready, and the
-// combination afterwards. in returns the step to wait for; on a rank that does not continue, that is its send.
+// combination afterwards. foldIn returns the step to wait for; on a rank that does not continue, that is its send.
 func (f fold) foldIn(call *Call, schedule *Schedule, acc, tmp Loc, n, ready int) int {
 	if !f.hasNeighbor(call.Rank) {
 		return ready

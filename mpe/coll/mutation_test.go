@@ -39,7 +39,7 @@ func TestCheckerFindsMistakes(t *testing.T) {
 			s.Kind = coll.StepReduceRight
 			return was
 		},
-		"waits for what comes later": func(s *coll.Step) bool { s.After[2] = 1 << 20; return true },
+		"waits for a later step": func(s *coll.Step) bool { s.After[2] = 1 << 20; return true },
 	}
 	eachAlgorithm(t, func(t *testing.T, a *coll.Algorithm) {
 		c := coll.Call{Collective: a.Collective, Ranks: 7, Bytes: 14, Ordered: true, Segment: 7, FPGAs: upstreamFPGAs(7, 0),

@@ -28,7 +28,7 @@ func TestTransmissionOrder(t *testing.T) {
 	}{
 		{"fixed", 0, status, coll.OrderFixed, []int{0, 1, 2, 3, 4, 5, 6, 7}},
 		{"free first, figure 9", 0, status, coll.OrderFreeFirst, []int{0, 5, 6, 7, 1, 2, 3, 4}},
-		{"by what is left", 0, status, coll.OrderByLeft, []int{0, 5, 6, 7, 1, 4, 2, 3}},
+		{"by the amount left", 0, status, coll.OrderByLeft, []int{0, 5, 6, 7, 1, 4, 2, 3}},
 		{"figure 15", 5, example, coll.OrderByLeft, []int{5, 6, 7, 0, 1, 2, 4, 3}},
 		{"no root", 9, status, coll.OrderByLeft, nil},
 	} {
@@ -118,8 +118,8 @@ func TestChainsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestFlows checks that data beyond the promised credit flows along a chain in any order, with one message for each
-// rank, and none before the last rank is ready.
+// TestFlows checks that data beyond the eager credit flows along a chain in any order, with one message for each rank,
+// and none before the last rank is ready.
 func TestFlows(t *testing.T) {
 	a, err := coll.Find(coll.Bcast, "atomic")
 	if err != nil {

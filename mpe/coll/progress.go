@@ -10,15 +10,15 @@ import (
 // not safe for concurrent use.
 type Progress struct {
 	schedule *Schedule
-	// ring holds the steps from number low+1, which is the oldest incomplete step, to number read, which is the
-	// newest step read. Its length is a power of two.
+	// ring holds the steps from number completed+1, which is the oldest incomplete step, to number lastRead, which is
+	// the newest step read. Its length is a power of two.
 	ring                []progressStep
 	completed, lastRead int
 	// next is the lowest number that may not have begun. examined is the last number that Next has examined since a
 	// step was completed: steps up to it that have not begun cannot begin yet. 0 means that no step has been
 	// examined since.
 	next, examined int
-	// blocked lists the peers whose next send or receive must wait, among the steps examined.
+	// blockedSends and blockedRecvs list the peers whose next send or receive must wait, among the steps examined.
 	blockedSends, blockedRecvs []int
 }
 
@@ -43,7 +43,7 @@ func (p *Progress) Begin(s *Schedule) {
 // Step returns a step that has begun and is not complete. It is valid until the step is complete.
 func (p *Progress) Step(number int) *Step { return &p.stepAt(number).Step }
 
-// at returns a step in the window by its number.
+// stepAt returns a step in the window by its number.
 func (p *Progress) stepAt(number int) *progressStep { return &p.ring[number&(len(p.ring)-1)] }
 
 // fill reads steps until the window is full.

@@ -12,7 +12,7 @@ type Schedule struct {
 	InOrder bool
 
 	token     int
-	steps     []Step // steps of the current round; Next has returned the steps before at
+	steps     []Step // steps of the current round; Next has returned the steps before pos
 	pos       int
 	stepCount int
 	stages    []stage
@@ -137,7 +137,7 @@ func (s *Schedule) combine(lower bool, into, from Loc, n int, after ...int) int 
 	return s.add(Step{Kind: kind, From: from, Into: into, Len: n}, after)
 }
 
-// join returns a step that waits for all steps in after, or 0 if there are none.
+// join returns a step that waits for all steps in after, or 0 if after is empty.
 func (s *Schedule) join(after ...int) int {
 	last, n := 0, 0
 	for _, a := range after {

@@ -58,7 +58,8 @@ func (c *Call) requireShared(pieces int) string {
 	return requireUniform(c)
 }
 
-// requireSharedOne is shares for one piece, a vector. requireSharedAll is shares for a block for each rank.
+// requireSharedOne is requireShared for one piece, a vector. requireSharedAll is requireShared for a block for each
+// rank.
 func requireSharedOne(c *Call) string { return c.requireShared(1) }
 func requireSharedAll(c *Call) string { return c.requireShared(c.Ranks) }
 

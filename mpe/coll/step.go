@@ -27,7 +27,7 @@ const (
 	// StepPublish makes everything that the rank has written to its shared buffer visible to the other ranks. A
 	// rank's publications are numbered from 1 in each call.
 	StepPublish
-	// StepAwait waits until Peer, or every other rank if Peer is Everyone, has made Count publications in this call.
+	// StepAwait waits until Peer, or every other rank if Peer is AllRanks, has made Count publications in this call.
 	StepAwait
 )
 
@@ -74,7 +74,7 @@ type Loc struct {
 	Off int
 }
 
-// at returns the location off bytes further on.
+// offset returns the location off bytes further on.
 func (l Loc) offset(off int) Loc { return Loc{l.Buf, l.Off + off} }
 
 // AllEarlier in Step.After stands for all steps with lower numbers.
@@ -97,7 +97,7 @@ type Step struct {
 	// Count is used by StepPack and StepAwait. Stride is used by StepPack.
 	Count, Stride int
 	// After holds the numbers of steps that must be complete before this step begins. 0 stands for no step, and
-	// Everything for all earlier steps. It is ignored if the schedule is InOrder.
+	// AllEarlier for all earlier steps. It is ignored if the schedule is InOrder.
 	After [3]int
 }
 

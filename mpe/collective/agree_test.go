@@ -14,7 +14,9 @@ import (
 func TestVersionsDisagree(t *testing.T) {
 	flat := []choice.Span{{MaxBytes: math.MaxInt, Choices: []choice.Choice{{Algorithm: "flat"}}}}
 	w := newWorld(3, nil)
-	(*w)[2].calls.builtIn = choice.New(map[choice.Class]choice.Rows{choice.Network: {Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: flat}}}})
+	(*w)[2].calls.builtIn = choice.New(map[choice.Class]choice.Rows{
+		choice.Network: {Rows: []choice.Row{{Collective: coll.Bcast, Ranks: 2, Spans: flat}}},
+	})
 	w.bcast(t, 1, 0, 10)
 	w.bcast(t, 2, 1, 100_000)
 	for rank, f := range *w {

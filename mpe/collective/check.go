@@ -29,8 +29,8 @@ type Wire struct {
 
 // WireLimits describes the limits of the wires to the members of a communicator.
 type WireLimits struct {
-	// Words means that a wire carries only whole words. MatchesByOrder means that a wire carries no communicators, so that
-	// messages match by order alone. Any means that a wire has one of these limits, or carries no empty messages.
+	// Words means that a wire carries only whole words. ByOrder means that a wire carries no communicators, so that
+	// messages match by order alone. HasLimits means that a wire has one of these limits, or carries no empty messages.
 	Words, ByOrder, HasLimits bool
 }
 

@@ -2,11 +2,11 @@
 // their messages to the rank's engine, and ends the calls.
 //
 // An Executor has all collective calls of one rank. It acts only in events: the engine calls it when a call is made
-// (Start), when a message or a user's function ends (Ended, Computed), and when a message of another rank's
-// Executor arrives (Opened, Arrived). At the end of the event, the engine calls Advance, which begins the steps
-// that have become possible. No step begins in the middle of an event. The interface Engine has everything that an
-// Executor needs. An Executor has no lock, goroutine, clock or randomness; Check and Prepare may be called at any
-// time.
+// (Start), when a message or a user's function ends (MessageDone, JobDone), and when a message of another rank's
+// Executor arrives (InternalOpened, InternalArrived). At the end of the event, the engine calls Advance, which begins
+// the steps that have become possible. No step begins in the middle of an event. The interface Engine has everything
+// that an Executor needs. An Executor has no lock, goroutine, clock or randomness; Check and Prepare may be called at
+// any time.
 //
 // The files, in the order in which a call passes through them: operation.go and check.go describe and check it;
 // agree.go lets the members of its communicator agree how to choose algorithms; start.go chooses one; order.go
@@ -29,7 +29,7 @@ type Engine interface {
 	// Random returns 64 random bits.
 	Random() uint64
 
-	// Start posts a message. If it succeeds, Executor.Ended reports the end of the message.
+	// Start posts a message. If it succeeds, the engine calls Executor.MessageDone at the end of the message.
 	Start(m *Message) error
 	// Forward posts two messages with the same buffer. The send forwards the data while the receive is still in
 	// progress, in pieces of at least recv.Piece bytes. If the send is so short that it will be sent eagerly,
@@ -44,8 +44,8 @@ type Engine interface {
 	// CauseOf returns the cause that is reported to other ranks for an error.
 	CauseOf(err error) FailureCause
 
-	// SendInternal sends a message of the Executor itself, unless the engine is closed. Internal must be true for
-	// comm. If o is not nil, the engine calls Executor.Confirmed when the message ends.
+	// SendInternal sends a message of the Executor itself, unless the engine is closed. Internal must be true for comm.
+	// If o is not nil, the engine calls Executor.OrderConfirmed when the message ends.
 	SendInternal(rank int, comm, tag uint32, payload []byte, o *Ordering)
 	// DiscardStale drops unexpected messages of a communicator: all messages with tags 1 to Tags, and all messages with
 	// tag 0 except the newest from each rank.
@@ -57,7 +57,7 @@ type Engine interface {
 	Shared() SharedBuffers
 
 	// Compute starts a goroutine that calls j.Run outside of the event. When it returns, the engine calls
-	// Executor.Computed in a separate event.
+	// Executor.JobDone in a separate event.
 	Compute(j Job)
 	// Finish ends a call. The engine may reuse x.
 	Finish(x *Execution, err error)
@@ -83,7 +83,7 @@ type Message struct {
 	step int
 	// id increases in the order in which messages begin.
 	id uint64
-	// sibling is the other message of a forward, until one of the two ends. later means that other begins when this
+	// sibling is the other message of a forward, until one of the two ends. later means that sibling begins when this
 	// message is done.
 	sibling *Message
 	later   bool
@@ -98,8 +98,8 @@ type Executor struct {
 	// lastID is the id of the newest message. spare holds messages for reuse.
 	lastID uint64
 	spare  []*Message
-	// woken lists the calls of which a message or job has ended. ready lists the orderings that all members have
-	// received. aborts lists the aborts received from other ranks.
+	// woken lists the calls with a completed message or job. ready lists the orderings that all members have received.
+	// aborts lists the aborts received from other ranks.
 	woken  []*Execution
 	ready  []*Ordering
 	aborts []abortMsg
@@ -115,13 +115,13 @@ type Executor struct {
 	builtIn        *choice.Table // another version's table, in a test
 	counts         map[*coll.Algorithm]*CallCount
 	// slots holds the user of each slot of this rank's shared buffer; slotsInUse has a bit for each slot in use.
-	// offered is the agreement whose members are choosing one of the free slots.
+	// slotOffer is the agreement whose members are choosing one of the free slots.
 	slots      [64]*sharing
 	slotsInUse uint64
 	slotOffer  *agreement
 	// toBegin lists the users of slots whose next call may begin.
 	toBegin []*sharing
-	// recentCalls is a ring of the calls that ended last. endedCount counts all calls that have ended.
+	// recentCalls is a ring of the calls that ended last. endedCount counts all ended calls.
 	recentCalls [maxRecentCalls]endedCall
 	endedCount  uint64
 }

@@ -34,7 +34,7 @@ func (e *Executor) onAbort(msg *abortMsg) {
 		if a.epoch == msg.epoch {
 			a.countRejected(msg)
 		}
-		return // it concerns other calls, or a call that has ended
+		return // it concerns other calls, or a call that is over
 	}
 	a.keepAbort(msg)
 }
@@ -142,7 +142,7 @@ func (b *byOrder) begin(exec *Execution) (found *abortMsg) {
 	return found
 }
 
-// pendingAbort returns the abort that arrived before the call was made, or nil. It drops aborts of earlier calls.
+// pendingAbort returns the abort that was received before the call was made, or nil. It drops aborts of earlier calls.
 func (x *Execution) pendingAbort() *abortMsg {
 	a := x.agreement()
 	if a == nil || len(a.aborts) == 0 || !a.done {

@@ -11,8 +11,8 @@ const Tags = 1<<29 - 1
 
 // Operation is a collective call of this rank, as it is posted.
 type Operation struct {
-	// Call describes the call. Its ranks are indexes of Members. The device sets Order, FPGAs, Token, Flows and
-	// Shared; callers may set Segment and Form.
+	// Call describes the call. Its ranks are indexes of Members. The device sets Order, FPGAs, Token, Flows and Shared;
+	// callers may set Segment and OrderForm.
 	Call coll.Call
 	// Members lists the world rank of each rank of the communicator.
 	Members []int

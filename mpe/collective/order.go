@@ -12,7 +12,7 @@ import (
 // or copy. Instead, the order changes rarely, and is announced in advance:
 //
 //   - A rank that makes an ordered broadcast reports its status to the root if the status differs from the last one
-//     reported. It does not wait until the report has arrived.
+//     reported. It does not wait until the root has received the report.
 //   - From the reported statuses the root derives an order, and announces it to all members during one broadcast. The
 //     order applies from the second broadcast after that one. The root does not begin the first broadcast after it
 //     before all members have the announcement.
@@ -159,7 +159,7 @@ func (e *Executor) OrderConfirmed(o *Ordering) {
 func Internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
 
 // InternalOpened records that a message of another rank's Executor was announced, and reports whether its payload must
-// be passed to Arrived.
+// be passed to InternalArrived.
 func (e *Executor) InternalOpened(rank int, comm uint32, tag int32, bytes int64) bool {
 	if comm == statusComm {
 		e.ranks[rank].status = coll.Status(tag & 3)

@@ -49,7 +49,7 @@ type Snapshot struct {
 	computing bool
 }
 
-// countFor returns the Count of a call's algorithm.
+// countFor returns the CallCount of a call's algorithm.
 func (e *Executor) countFor(x *Execution) *CallCount {
 	n := e.counts[x.algorithm]
 	if n == nil {
@@ -118,7 +118,7 @@ func (x *Execution) bytes() int {
 	return x.Call.Bytes
 }
 
-// Ended describes a call that ended. Its fields are as in Snapshot.
+// EndedCall describes a call that ended. Its fields are as in Snapshot.
 type EndedCall struct {
 	Collective string `json:"collective"`
 	Comm       uint32 `json:"comm"`
@@ -128,7 +128,7 @@ type EndedCall struct {
 	Failed     bool   `json:"failed,omitempty"`
 }
 
-// endedCall is a compact form of Ended that can be recorded without an allocation.
+// endedCall is a compact form of EndedCall that can be recorded without an allocation.
 type endedCall struct {
 	collective    coll.Collective
 	failed        bool

@@ -45,8 +45,8 @@ type SharedBuffers interface {
 	// valid until Release, which must be called in any case.
 	View(rank, slot int) (memory []byte, epoch uint64)
 	Release(rank int)
-	// Await requests a call of Executor.Published, in an event, when the sequence of a rank's slot has reached the
-	// given value. A slot has one wait: a new Await replaces the earlier one. Spurious calls of Published are
+	// Await requests a call of Executor.SlotPublished, in an event, when the sequence of a rank's slot has reached the
+	// given value. A slot has one wait: a new Await replaces the earlier one. Spurious calls of SlotPublished are
 	// allowed.
 	Await(rank, slot int, sequence uint64)
 }
@@ -89,7 +89,7 @@ type sharing struct {
 	lost map[int]error
 }
 
-// made identifies a call of a rank.
+// callID identifies a call of a rank.
 type callID struct {
 	digest      uint64
 	description callWord
@@ -239,7 +239,7 @@ func (x *Execution) enqueue(s *sharing) {
 
 // countRejected counts a call that a member has rejected. All members count it, so that their numbers stay equal: a
 // member that has not made the call on shared buffers counts it as failed. If a later call has already been counted,
-// skip does nothing; the mismatch is then detected by its digest.
+// countRejected does nothing; the mismatch is then detected by its digest.
 func (a *agreement) countRejected(msg *abortMsg) {
 	s := a.sharing
 	if s == nil || !msg.cause.refused() || s.lastTag != 0 && !isAhead(msg.number, s.lastTag) {
@@ -373,7 +373,7 @@ func (x *Execution) digest() uint64 {
 	return refusedDigest(x.Tag) | fold(h) | 1
 }
 
-// laggingMember returns a member that is not done with call number−2 and is not lost, or −1 if there is none.
+// laggingMember returns a member that is not done with call number−2 and is not lost, or −1.
 func (s *sharing) laggingMember(number uint64) int {
 	if number <= 2 {
 		return -1
@@ -459,9 +459,9 @@ func (x *Execution) advanceShared() {
 	}
 }
 
-// mustAwaitBuffers reports whether the call must wait until this rank has the buffers of all members that are not
-// lost. These members then have this rank's buffer, too, and can read its publications even after its process has
-// ended. The agreement on the slot does not prove this, because it may have used other members as intermediaries.
+// mustAwaitBuffers reports whether the call must wait until this rank has the buffers of all members that are not lost.
+// These members then have this rank's buffer, too, and can read its publications even after the end of its process. The
+// agreement on the slot does not prove this, because it may have used other members as intermediaries.
 func (x *Execution) mustAwaitBuffers() bool {
 	s := x.sharedCall
 	for i, rank := range s.members {
@@ -478,8 +478,8 @@ func (x *Execution) mustAwaitBuffers() bool {
 	return false
 }
 
-// oldestWaiter reports whether the call must wait until a member, or every other member, has reached a sequence. A
-// member that has failed the call will make no more publications in it.
+// mustAwait reports whether the call must wait until a member, or every other member, has reached a sequence. A member
+// that has failed the call will make no more publications in it.
 func (x *Execution) mustAwait(member int, until uint64) bool {
 	s := x.sharedCall
 	first, last := member, member

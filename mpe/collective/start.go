@@ -11,8 +11,8 @@ import (
 // Execution is a collective call in progress. It can be reused for another call after its end.
 type Execution struct {
 	execution
-	// Request is for the engine's use; the caller waits for it. It is nil for a call by which members agree, which
-	// uses then instead.
+	// Request is for the engine's use; the caller waits for it. It is nil for a call by which members agree, which uses
+	// onEnd instead.
 	Request any
 
 	// The remaining fields are memory that the next call reuses. To allocate and collect it for every call would
@@ -20,9 +20,8 @@ type Execution struct {
 	schedule coll.Schedule
 	progress coll.Progress
 	scratch  []byte
-	// ownShare is the memory of share.
+	// ownShare is the memory of sharedCall.
 	ownShare share
-	// inFlight lists the messages in flight.
 	inFlight []*Message
 	// localSteps lists the steps without a message that can begin.
 	localSteps []localStep
@@ -42,8 +41,8 @@ type execution struct {
 	limits WireLimits
 	// started means that the members have agreed and that the call has a schedule.
 	started bool
-	// order determines the order of a broadcast's chain, or is nil if the order is fixed. position is the number of
-	// the broadcast in order.
+	// order determines the order of a broadcast's chain, or is nil if the order is fixed. broadcastNumber is the number
+	// of the broadcast in order.
 	order           *Ordering
 	broadcastNumber uint32
 	// computing is the number of calls of the user's function that are running, each in its own goroutine.
@@ -60,7 +59,6 @@ type execution struct {
 	sharedCall *share
 }
 
-// localStep is a step with its number.
 type localStep struct {
 	coll.Step
 	number int

@@ -222,8 +222,8 @@ func (x *Execution) wake() {
 	}
 }
 
-// MessageDone records that a message has ended, with its length or an error. An error that matches ErrCallFailed means
-// that the peer has aborted the call.
+// MessageDone records the end of a message, with its length or an error. An error that matches ErrCallFailed means that
+// the peer has aborted the call.
 func (e *Executor) MessageDone(message *Message, bytes int64, err error) {
 	exec, number := message.x, message.step
 	exec.aborted = exec.aborted || errors.Is(err, ErrCallFailed)
@@ -262,7 +262,6 @@ func (x *Execution) fail(number int, err error) {
 	}
 }
 
-// stepError returns the error of a step.
 func (x *Execution) stepError(number int, err error) *StepError {
 	s := x.progress.Step(number)
 	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: number, Kind: s.Kind, Peer: -1,

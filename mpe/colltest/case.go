@@ -1,5 +1,5 @@
-// Package colltest makes collective calls of every kind, by every algorithm, and knows
-// what must come of them. It is for tests, and must never be part of anything else.
+// Package colltest makes collective calls of every kind, by every algorithm, and checks their results. It is for tests,
+// and must never be part of anything else.
 package colltest
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Case is a call of all ranks, with the buffers of each, and what is to be in
-// their receive buffers in the end; nil is anything.
+// Case is a collective call of all ranks, with the buffers of each rank and the expected results. A nil result is not
+// checked.
 type Case struct {
-	// Call is that of rank 0, by Algorithm; empty lets the devices choose.
+	// Call is the call of rank 0. Algorithm is the algorithm of all ranks; if it is empty, the devices choose.
 	Call      coll.Call
 	Algorithm string
 	// Send and Recv are the buffers of all ranks.
@@ -28,8 +28,8 @@ type Case struct {
 	expected   [][]byte
 }
 
-// NewCase makes a call of int32 sums, with blocks of n elements. Data is small numbers,
-// different everywhere.
+// NewCase returns a call with blocks of n int32 elements. Reductions are sums. The value of an element depends on its
+// rank and its index.
 func NewCase(of coll.Collective, algorithm string, ranks, root, n int) *Case {
 	c := &Case{Algorithm: algorithm, Call: coll.Call{Collective: of, Ranks: ranks, Root: root, Bytes: 4 * n, Elem: 4}}
 	for r := range ranks {
@@ -128,7 +128,7 @@ func (c *Case) Check(rank int) error {
 	return nil
 }
 
-// Run has every rank make all the calls, one after another, each within the time given.
+// Run makes all calls on every rank, in order. Each call must complete within the given time.
 func Run(ranks []mpe.Device, cases []*Case, within time.Duration) error {
 	failed := make([]error, len(ranks))
 	var all sync.WaitGroup
@@ -156,8 +156,8 @@ func Run(ranks []mpe.Device, cases []*Case, within time.Duration) error {
 	return errors.Join(failed...)
 }
 
-// AllCases makes calls of all collectives by all algorithms that can, and by the one that the
-// devices choose, with blocks of so many elements. The ranks have shared buffers of so many bytes.
+// AllCases returns calls of all collectives, by each algorithm that supports the call and by the algorithm that the
+// devices choose. lengths are the numbers of elements in a block. The ranks have shared buffers of shared bytes.
 func AllCases(ranks int, roots, lengths []int, shared int) (cases []*Case) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		for _, algorithm := range coll.Algorithms(of) {
@@ -167,7 +167,7 @@ func AllCases(ranks int, roots, lengths []int, shared int) (cases []*Case) {
 					continue
 				}
 				lengths := slices.Clip(lengths)
-				switch { // longer ones take another way
+				switch { // longer messages take another path
 				case algorithm.Name == "atomic":
 					lengths = append(lengths, 20_000)
 				case algorithm.Shares && (of <= coll.Allreduce || of >= coll.Scan):

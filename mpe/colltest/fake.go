@@ -20,9 +20,8 @@ type Fake interface {
 	Await(ctx context.Context, c <-chan struct{}) error
 }
 
-// StartOn starts a collective call on a device that has point-to-point messages only. A
-// goroutine of its own carries it out. If it fails, other ranks get no abort. It is for
-// fakes: an engine carries calls out itself.
+// StartOn starts a collective call on a device that has point-to-point messages only. A separate goroutine executes the
+// call. If the call fails, the other ranks get no abort. StartOn is for fakes: an engine executes calls itself.
 func StartOn(dev Fake, c *collective.Operation) (mpe.Op, error) {
 	call := &fakeCall{Operation: *c, dev: dev, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	if err := call.prepare(); err != nil {
@@ -38,7 +37,7 @@ func StartOn(dev Fake, c *collective.Operation) (mpe.Op, error) {
 	return call, nil
 }
 
-// fakeCall is a call that is carried out by messages.
+// fakeCall is a call that is executed by point-to-point messages.
 type fakeCall struct {
 	collective.Operation
 	dev       Fake
@@ -46,14 +45,14 @@ type fakeCall struct {
 	reduce    func(in, inout []byte) error
 	scratch   []byte
 	blank     [protocol.WordLen]byte
-	wake      chan struct{} // a message has ended
+	wake      chan struct{} // receives a value at the end of a message
 	done      chan struct{}
 	cancel    context.CancelCauseFunc
 
 	mu       sync.Mutex
 	progress *coll.Progress
 	inFlight []fakeMessage
-	// computing counts user's functions that are running.
+	// computing is the number of calls of the user's function in progress.
 	computing int
 	notify    chan<- struct{}
 	onEnd     func()
@@ -82,7 +81,7 @@ func (x *fakeCall) prepare() error {
 	case limits.ByOrder:
 		x.algorithm, err = coll.ByOrder(call)
 	default:
-		x.algorithm = coll.Algorithms(call.Collective)[0] // it fits every call
+		x.algorithm = coll.Algorithms(call.Collective)[0] // it supports every call
 	}
 	schedule := new(coll.Schedule)
 	if err == nil {
@@ -106,7 +105,7 @@ func (x *fakeCall) prepare() error {
 	return nil
 }
 
-// run advances the call until it has ended.
+// run advances the call until it ends.
 func (x *fakeCall) run(ctx context.Context) {
 	for {
 		err := x.dev.Await(ctx, x.wake)
@@ -119,7 +118,7 @@ func (x *fakeCall) run(ctx context.Context) {
 		}
 		ended := x.advance()
 		x.mu.Unlock()
-		if err != nil && !ended { // only the user's function is left
+		if err != nil && !ended { // only a call of the user's function is in progress
 			ctx = context.Background()
 		}
 		if ended {
@@ -128,7 +127,7 @@ func (x *fakeCall) run(ctx context.Context) {
 	}
 }
 
-// advance does all that can be done without waiting, and reports whether the call has ended.
+// advance executes the call as far as it can without waiting, and reports whether the call is done.
 func (x *fakeCall) advance() bool {
 	for !x.ended {
 		step, number, ok := x.progress.Next()
@@ -206,7 +205,7 @@ func (x *fakeCall) post(step *coll.Step) (mpe.Op, error) {
 	return x.dev.Start(o)
 }
 
-// user does a step that calls the user's function.
+// user executes a step that calls the user's function.
 func (x *fakeCall) user(message fakeMessage) {
 	err := x.compute(&message.Step)
 	x.mu.Lock()
@@ -219,7 +218,7 @@ func (x *fakeCall) user(message fakeMessage) {
 	signal(x.wake)
 }
 
-// compute does a step that has no message.
+// compute executes a step without a message.
 func (x *fakeCall) compute(step *coll.Step) error {
 	reads, writes := step.Extents()
 	from, err := x.bytesAt(step.From, reads)
@@ -245,7 +244,7 @@ func (x *fakeCall) compute(step *coll.Step) error {
 	return nil
 }
 
-// bytesAt returns the memory of a place.
+// bytesAt returns the memory of a location.
 func (x *fakeCall) bytesAt(at coll.Loc, n int) ([]byte, error) {
 	b := map[coll.Buffer][]byte{coll.SendBuf: x.Send, coll.RecvBuf: x.Recv, coll.Scratch: x.scratch,
 		coll.Blank: x.blank[:]}[at.Buf]
@@ -255,7 +254,7 @@ func (x *fakeCall) bytesAt(at coll.Loc, n int) ([]byte, error) {
 	return b[at.Off : at.Off+n : at.Off+n], nil
 }
 
-// collectDone takes messages that have ended, and reports whether there were any.
+// collectDone processes completed messages, and reports whether there were any.
 func (x *fakeCall) collectDone() bool {
 	before := len(x.inFlight)
 	for i := 0; i < len(x.inFlight); {
@@ -271,7 +270,7 @@ func (x *fakeCall) collectDone() bool {
 	return len(x.inFlight) < before
 }
 
-// complete notes how a message has ended.
+// complete records the outcome of a message.
 func (x *fakeCall) complete(message *fakeMessage, st *mpe.Status, err error) {
 	message.op.Free()
 	if err == nil && message.Receives() && message.Into.Buf != coll.Blank && st.Bytes != int64(message.Len) {
@@ -284,7 +283,7 @@ func (x *fakeCall) complete(message *fakeMessage, st *mpe.Status, err error) {
 	x.progress.MarkDone(message.number)
 }
 
-// fail has the call end because of a step, and cancels the other messages.
+// fail makes the call end because a step failed, and cancels the other messages.
 func (x *fakeCall) fail(message *fakeMessage, err error) {
 	if x.failErr != nil {
 		return
@@ -300,7 +299,7 @@ func (x *fakeCall) fail(message *fakeMessage, err error) {
 	}
 }
 
-// cancelAll ends all messages because ctx has ended.
+// cancelAll cancels all messages, because ctx is done.
 func (x *fakeCall) cancelAll(ctx context.Context) {
 	all := x.inFlight
 	x.inFlight = nil
@@ -324,10 +323,10 @@ func (x *fakeCall) Await(ctx context.Context) (*mpe.Status, error) {
 	return new(mpe.Status), x.failErr
 }
 
-// Ended implements mpe.Op.
+// Result implements mpe.Op.
 func (x *fakeCall) Result() (*mpe.Status, error) { return nil, nil }
 
-// Library implements mpe.Op.
+// LibraryData implements mpe.Op.
 func (x *fakeCall) LibraryData() *any { return nil }
 
 // Test implements mpe.Op.
@@ -350,7 +349,7 @@ func (x *fakeCall) Notify(c chan<- struct{}) {
 	}
 }
 
-// OnEnd has then called when the call has ended, as mpe.Request does.
+// OnEnd makes the call run then at its end, as mpe.Request does.
 func (x *fakeCall) OnEnd(then func(), _ func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

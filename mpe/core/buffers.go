@@ -10,7 +10,7 @@ import (
 type buffers struct {
 	free      [maxClass + 1][][]byte
 	freeBytes int
-	// releases holds the release functions of the buffers that a Keep has returned. The key is the address of the
+	// releases holds the release functions of the buffers that a KeepFunc has returned. The key is the address of the
 	// first byte.
 	releases map[*byte]func()
 }
@@ -41,7 +41,7 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
-// own returns memory of the engine with the bytes of buf: the result of keep, or a copy if keep is nil.
+// detach returns memory of the engine with the bytes of buf: the result of keep, or a copy if keep is nil.
 func (b *buffers) detach(buf []byte, keep KeepFunc) []byte {
 	if keep == nil || len(buf) == 0 {
 		return bytes.Clone(buf)
@@ -54,7 +54,7 @@ func (b *buffers) detach(buf []byte, keep KeepFunc) []byte {
 	return buf
 }
 
-// put releases a buffer that get or own returned.
+// put releases a buffer that get or detach returned.
 func (b *buffers) put(buf []byte) {
 	if len(b.releases) > 0 && len(buf) > 0 {
 		if release, ok := b.releases[&buf[0]]; ok {

@@ -1,8 +1,8 @@
 package core
 
-// AbortWait ends a pending request because its caller's context is done, with cause. A transfer that cannot be
-// cancelled continues in the memory that keep returns. If a receive has already matched a message, the message goes
-// to the next matching receive. It is dropped if gone is set, because then the calling program no longer exists.
+// AbortWait ends a pending request with cause, because its caller's context is done. A transfer that cannot be
+// cancelled continues in the memory that keep returns. If a receive has already matched a message, the message goes to
+// the next matching receive. It is dropped if gone is set, because then the calling program no longer exists.
 func (e *Core) AbortWait(request *Request, cause error, keep KeepFunc, gone bool) {
 	switch {
 	case request.Done:

@@ -10,11 +10,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Package collective executes collective calls. Their messages are ordinary requests. When such a request ends, it
-// is added to Core.ended. At the end of every event, flush reports the ended requests to their calls, which then
+// Package collective executes collective calls. Their messages are ordinary requests. When such a request ends, it is
+// added to Core.endedMessages. At the end of every event, flush reports the ended requests to their calls, which then
 // start their next steps.
 
-// Prepare makes r the request of a collective call, which StartCall then starts. x provides the memory for the
+// Prepare makes request the request of a collective call, which StartCall then starts. x provides the memory for the
 // call. Prepare is not part of an event, and reads immutable state only.
 func (e *Core) Prepare(request *Request, x *collective.Execution, operation *collective.Operation) error {
 	if err := x.Prepare(operation, e); err != nil {
@@ -107,7 +107,7 @@ func (e callEngine) Compute(j collective.Job) {
 
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.newMessage(m)) }
 
-// newMessage returns a new request for a message of a collective call.
+// newMessage converts a message of a collective call to a request.
 func (e callEngine) newMessage(message *collective.Message) *Request {
 	kind := OpRecv
 	switch {
@@ -129,7 +129,7 @@ func (e callEngine) newMessage(message *collective.Message) *Request {
 	return request
 }
 
-// startMessage posts a request that message has returned.
+// startMessage posts a request that newMessage returned.
 func (e callEngine) startMessage(request *Request) error {
 	if e.state != running {
 		return ErrClosed
@@ -173,7 +173,7 @@ func (e callEngine) WaitError(m *collective.Message, cause error) error {
 	return waitError(e.Core, m.Request.(*Request), cause)
 }
 
-// Answers implements collective.Engine.
+// HasAnswered implements collective.Engine.
 func (e callEngine) HasAnswered(rank int) bool {
 	p := e.peers[rank]
 	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.connected

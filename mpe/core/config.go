@@ -60,9 +60,9 @@ type Memory interface {
 	// LongPayload returns the largest payload, in bytes, of a packet to peer that exposes its payload, or 0
 	// if all payload is copied. It changes only when an RxConnected of the peer arrives.
 	LongPayload(peer int) int
-	// Fetch copies the payload of a from its sender's memory to dst, which has RxPacket.Away bytes. a must be from
-	// the last Poll or Recv. Fetch reports false if the payload is gone, or if it is not available without waiting.
-	// The packet is then lost, or arrives again once its payload is available, and the contents of dst are
+	// Fetch copies the payload of a from its sender's memory to dst, which has RxPacket.RemoteBytes bytes. a must be
+	// from the last Poll or Recv. Fetch reports false if the payload is gone, or if it is not available without
+	// waiting. The packet is then lost, or arrives again once its payload is available, and the contents of dst are
 	// undefined. Nothing is written to dst after Fetch returns.
 	Fetch(a *RxPacket, dst []byte) bool
 	// Get fills dst with the beginning of a message that peer advertises. It reports false if the message is no

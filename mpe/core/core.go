@@ -10,10 +10,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Core is the state machine of an engine. An event is a call, a batch of packets, a deadline, or the
-// completion of an effect. The driver starts an event with Begin, which sets the time, makes one call of the
-// core, and ends the event with End. Actions that cannot wait go through Effects; the rest is in the Outcome
-// that End returns. A Core has no lock, clock or goroutine, never blocks, and draws no random numbers.
+// Core is the state machine of an engine. An event is a call, a batch of packets, a deadline, or the completion of an
+// effect. The driver starts an event with Begin, which sets the time, makes one call of the core, and ends the event
+// with End. Actions that cannot wait go through Effects; the rest is in the Outcome that End returns. A Core has no
+// lock, clock or goroutine, never blocks, and draws no random numbers.
 type Core struct {
 	rank int
 	cfg  Config
@@ -26,17 +26,17 @@ type Core struct {
 	effects        Effects
 	out            Outcome
 
-	// at is the time at which the current event began.
+	// now is the time at which the current event began.
 	now handshake.Instant
-	// tickDue is the time by which the next Tick must come, or Never. known[network] is the time up to which all
-	// packets received from a network had been processed at the last Tick.
+	// tickDue is the time by which the next Tick must come, or Never. processedUntil[network] is the time up to which
+	// all packets received from a network had been processed at the last Tick.
 	tickDue        handshake.Instant
 	processedUntil []handshake.Instant
 	peers          []*peer
 	pairActions    handshakeActions
 	connActions    extendedActions
 	nextID         handshake.ID
-	// timed are the peers that may have a deadline.
+	// deadlinePeers may have a deadline.
 	deadlinePeers []*peer
 	drops         state.DropCounts // of packets from addresses that belong to no peer
 	state         runState
@@ -52,8 +52,8 @@ type Core struct {
 	BlockedSenders BlockedSenders
 	buffers        buffers
 	RestingSends   RestingSends
-	// calls holds the pending collective calls, and ended holds their completed messages. abortsDropped means that
-	// Close no longer waits until this rank's aborts are sent.
+	// calls holds the pending collective calls, and endedMessages holds their completed messages. abortsDropped means
+	// that Close no longer waits until this rank's aborts are sent.
 	calls         *collective.Executor
 	endedMessages []*Request
 	abortsDropped bool
@@ -288,8 +288,8 @@ func (e *Core) Drain() {
 	e.flush()
 }
 
-// AbortTime is how long a closing driver waits for the aborts of collective calls to be sent, if nothing else is in
-// flight. The wait is limited because some of the ranks may no longer exist.
+// AbortTime is the maximum time that a closing driver waits for the aborts of collective calls to be sent, if nothing
+// else is in flight. The wait is limited because some of the ranks may no longer exist.
 const AbortTime = 250 * time.Millisecond
 
 // DropAborts ends the wait of a draining core for ranks that do not acknowledge aborts.

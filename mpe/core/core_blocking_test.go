@@ -242,7 +242,7 @@ type SimulatedDevice struct {
 	watched []*SimulatedOp
 }
 
-// Run runs programs until all of them have ended, or there are no more events.
+// Run runs programs until all of them are done, or there are no more events.
 func (d *SimulatedDevice) Run(programs ...func()) error { return d.s.Run(programs...) }
 
 // Run is as SimulatedDevice.Run.
@@ -459,10 +459,10 @@ func (o *SimulatedOp) Await(ctx context.Context) (*Status, error) {
 	return &o.Status, o.Err
 }
 
-// Ended returns nil, because completion takes simulated time.
+// Result returns nil, because completion takes simulated time.
 func (o *SimulatedOp) Result() (*Status, error) { return nil, nil }
 
-// Library returns nil.
+// LibraryData returns nil.
 func (o *SimulatedOp) LibraryData() *any { return nil }
 
 // Detach is as Request.Detach.

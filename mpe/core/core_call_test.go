@@ -93,7 +93,7 @@ func TestWaitsOfCalls(t *testing.T) {
 	}
 }
 
-// TestNextProgram checks that a program that uses ranks after another program, with the same numbers for
+// TestNextProgram checks that a program whose ranks were used by an earlier program, with the same numbers for
 // communicators and calls, gets no messages that the earlier program left behind.
 func TestNextProgram(t *testing.T) {
 	for _, bytes := range []int{8, 320_000} {

@@ -25,8 +25,8 @@ type faults struct {
 	late float64
 	// cut is the probability of an outage of the path, or of both directions, for up to 3 s.
 	cut float64
-	// stall is the probability that the receiver is stopped for up to 400 ms before it reads a datagram,
-	// which then waits in its socket together with those that follow.
+	// stall is the probability that the receiver is stopped for up to 400 ms before it reads a datagram, which then
+	// waits in its socket together with the datagrams that follow.
 	stall float64
 	// hardware is a rank that is never stopped; 0 means none.
 	hardware int

@@ -131,7 +131,7 @@ func (n *deployed) begin(o *posted) {
 	n.transmit()
 }
 
-// end ends the pending operation if the model has ended it.
+// end completes the pending operation if the model has completed its call.
 func (n *deployed) end(o *posted) {
 	if n.busy() {
 		return

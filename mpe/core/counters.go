@@ -63,7 +63,6 @@ func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
 	return true
 }
 
-// fillCounters fills in the counters of a peer.
 func (p *peer) fillCounters(c *state.PeerCounters) {
 	*c = state.PeerCounters{
 		Rank: p.rank, MessageCounts: state.MessageCounts{Sent: p.sendsDone, Received: p.recvsDone, Failed: p.failed},

@@ -41,9 +41,9 @@ type Outcome struct {
 	Rare bool
 	// Wake holds functions that wake callers waiting for something other than a request.
 	Wake []func()
-	// Jobs are user functions to call. The driver reports their completion with Computed.
+	// Jobs are user functions to call. The driver reports their completion with JobDone.
 	Jobs []collective.Job
-	// Report means that other ranks wait for this rank's report. The driver passes it to Reports.Made.
+	// Report means that other ranks wait for this rank's report. The driver passes it to Reports.Deliver.
 	Report bool
 	// Deadline is the latest time of the next Tick, or Never.
 	Deadline handshake.Instant

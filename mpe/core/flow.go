@@ -9,12 +9,12 @@ import "github.com/zrlmpi/zrlmpid/mpe/collective"
 type flow struct {
 	// recv and send are the two requests; each is nil after its end.
 	recv, send *Request
-	// cleared means that the next rank has sent CLEAR_TO_SEND. in is the message of recv that waits until then, or
-	// nil.
+	// cleared means that the next rank has sent CLEAR_TO_SEND. pendingMessage is the message of recv that waits until
+	// then, or nil.
 	cleared        bool
 	pendingMessage *inbound
-	// readyBytes is the number of bytes that may be sent. The send continues when at least piece further bytes have
-	// arrived.
+	// readyBytes is the number of bytes that may be sent. The send continues when at least minPiece further bytes have
+	// been received.
 	readyBytes, minPiece int64
 }
 
@@ -48,7 +48,7 @@ func onFlowEnded(request *Request) {
 	}
 }
 
-// advanceFlow continues a flow's send when enough further bytes, or all bytes, have arrived.
+// advanceFlow continues a flow's send when enough further bytes, or all bytes, have been received.
 func advanceFlow(f *flow, bytes int64, all bool) {
 	if !all && bytes < f.readyBytes+f.minPiece {
 		return
@@ -65,7 +65,7 @@ func onFlowData(in *inbound) {
 	}
 }
 
-// waits reports whether an announced message has to wait because its receive belongs to a flow whose send has not
+// mustWait reports whether an announced message has to wait because its receive belongs to a flow whose send has not
 // been cleared yet.
 func (r *Request) mustWait(in *inbound) bool {
 	f := r.flow

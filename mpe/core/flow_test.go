@@ -86,7 +86,7 @@ func TestFlowWaits(t *testing.T) {
 		{name: "cleared", flow: &flow{send: new(Request), recv: new(Request), cleared: true}},
 		{name: "eager", flow: &flow{send: new(Request), recv: new(Request)}, eager: true},
 		{name: "the send is complete", flow: &flow{recv: new(Request)}},
-		{name: "the receive has ended", flow: &flow{send: new(Request)}, waits: true},
+		{name: "the receive is done", flow: &flow{send: new(Request)}, waits: true},
 	} {
 		w := newCores(t, 1, 2, faults{}, extendedPeer)
 		e := w.cores[0]

@@ -22,13 +22,13 @@ type inbound struct {
 	order  uint64
 	// recv is the matching receive, or nil.
 	recv *Request
-	// buf is the destination of the payload. It is the receive's buffer or, while there is no receive, memory of
-	// the engine; own is then set.
+	// buf is the destination of the payload. It is the receive's buffer or, while there is no receive, memory of the
+	// engine; ownsBuf is then set.
 	buf     []byte
 	ownsBuf bool
 	// clearedBytes is the number of bytes that the sender is cleared to send.
 	clearedBytes int64
-	// highWater is the offset after the highest byte received. stored is the number of bytes received.
+	// highWater is the offset after the highest byte received. storedBytes is the number of bytes received.
 	highWater, storedBytes int64
 	isComplete             bool // all bytes have been received
 	// matchedBefore means that an earlier receive matched the message, but that receive's caller stopped waiting.

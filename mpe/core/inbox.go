@@ -35,7 +35,7 @@ func (b *inbox) remove(num extended.Message) {
 	delete(b.others, num)
 }
 
-// all yields every message, in any order.
+// each yields every message, in any order.
 func (b *inbox) each(yield func(*inbound) bool) {
 	if b.current != nil && !yield(b.current) {
 		return

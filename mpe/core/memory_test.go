@@ -37,7 +37,7 @@ func TestQueue(t *testing.T) {
 			if slices.ContainsFunc(q.items[:q.head], func(n *int) bool { return n != nil }) ||
 				slices.ContainsFunc(q.items[len(q.items):cap(q.items)][:min(64, cap(q.items)-len(q.items))],
 					func(n *int) bool { return n != nil }) {
-				t.Fatalf("%d ahead: what was taken out is kept", ahead)
+				t.Fatalf("%d ahead: removed items are retained", ahead)
 			}
 		}
 	}
@@ -297,7 +297,7 @@ func TestOutbox(t *testing.T) {
 		}
 	}
 	if b.remove(2); b.slots[1].used || b.slots[1].buf != nil {
-		t.Errorf("what was removed is kept: %+v", b.slots[1])
+		t.Errorf("the removed message is retained: %+v", b.slots[1])
 	}
 	if id := b.add(requests[0]); id != 2 || b.find(2).request != requests[0] {
 		t.Errorf("ID %d, not 2 again", id)
@@ -311,7 +311,7 @@ func TestOutbox(t *testing.T) {
 		t.Errorf("%+v, %+v, %+v", b.find(5), b.find(4), b.find(6))
 	}
 	if b.remove(5); b.find(5) == kept || len(b.free) != 0 || len(b.unslotted) != 0 {
-		t.Errorf("what was removed is kept: %+v", b.find(5))
+		t.Errorf("the removed message is retained: %+v", b.find(5))
 	}
 	abort, ordering := b.addInternal([]byte("abort"), nil), b.addInternal(nil, new(collective.Ordering))
 	empty := b.addInternal(nil, nil)
@@ -362,7 +362,7 @@ func TestKeptPayload(t *testing.T) {
 			all = append(all, payload...)
 			most = max(most, n+len(payload))
 			if needed := all[len(all)-len(payload)-n:]; !bytes.Equal(k.buf[k.end-len(needed):k.end], needed) {
-				t.Fatalf("window of %d bytes: message %d is not behind what is needed", window, i)
+				t.Fatalf("window of %d bytes: message %d does not follow the payload that is needed", window, i)
 			}
 			if len(k.buf) > max(minShortBuf, 4*most) {
 				t.Fatalf("window of %d bytes: %d bytes of memory for %d", window, len(k.buf), most)

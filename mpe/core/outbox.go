@@ -9,15 +9,15 @@ import (
 
 // outbound is an outgoing message in the state machine of an extended peer.
 type outbound struct {
-	// req is the send, or nil after its buffer was returned to its caller.
+	// request is the send, or nil after its buffer was returned to its caller.
 	request *Request
-	// buf is the payload. It is memory of the engine if own is set, and otherwise of the caller.
+	// buf is the payload. It is memory of the engine if ownsBuf is set, and otherwise of the caller.
 	buf     []byte
 	ownsBuf bool
 	used    bool
 	// allSent means that the last byte has been sent.
 	allSent bool
-	// advertised means that the peer may be reading buf. flowing means that the message is forwarded while it
+	// advertised means that the peer may be reading buf. forwarded means that the message is forwarded while it
 	// arrives, and is therefore not advertised as a whole.
 	advertised, forwarded bool
 	// isAbort marks the abort of a collective call.
@@ -30,7 +30,7 @@ type outbound struct {
 	phases handshake.Phases
 }
 
-// sent updates the phases of the message when one of its packets is sent.
+// noteSent updates the phases of the message when one of its packets is sent.
 func (o *outbound) noteSent(header *protocol.ExtHeader, length int64, now handshake.Instant) {
 	switch {
 	case header.Type == protocol.SendRequest && o.phases.Request == 0:

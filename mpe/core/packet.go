@@ -16,8 +16,8 @@ type RxPacket struct {
 	// Bytes are the datagram (RxDatagram), a header (RxHeader) or a piece of the payload of a DATA message
 	// (RxPayload).
 	Bytes []byte
-	// Tail is the rest of a datagram that begins with Bytes, if the two are not contiguous in memory. If Each is
-	// not 0, Bytes are several datagrams of Each bytes; the last one may be shorter.
+	// Tail is the rest of a datagram that begins with Bytes, if the two are not contiguous in memory. If DatagramLen is
+	// not 0, Bytes are several datagrams of DatagramLen bytes; the last one may be shorter.
 	Tail        []byte
 	DatagramLen int
 	// RemoteBytes is the number of payload bytes after Bytes that are still in the sender's memory. If it is not 0, Fetch
@@ -25,9 +25,9 @@ type RxPacket struct {
 	RemoteBytes, Ticket int
 	// Advertised, if not 0, identifies the message that Bytes announce in a call of Get (MemoryTransport only).
 	Advertised uint64
-	// Verified means that Bytes and Rest are a packet of the extended profile and that the transport has
-	// verified it for protocol.ParseExtended. Another check would take as long as copying the packet. If Rest
-	// is not empty, Bytes are the header.
+	// Verified means that Bytes and Tail are a packet of the extended profile and that the transport has verified it
+	// for protocol.ParseExtended. Another check would take as long as copying the packet. If Tail is not empty, Bytes
+	// are the header.
 	Verified bool
 }
 

@@ -58,7 +58,7 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 }
 
-// packet adds a packet to the batch, and returns it.
+// addPacket adds a packet to the batch, and returns it.
 func (l *extendedLink) addPacket(header *protocol.ExtHeader, payload []byte) *Packet {
 	batch := &l.p.e.connActions.batch
 	if batch.n == len(batch.packets) {

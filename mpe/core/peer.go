@@ -19,15 +19,15 @@ type peer struct {
 	e    *Core
 	rank int
 	cfg  Peer
-	// touched means that an event has reached the peer's state machine, so that flush must read its deadline.
-	// isTimed means that the peer is in Core.timed.
+	// touched means that an event has reached the peer's state machine, so that flush must read its deadline. isTimed
+	// means that the peer is in Core.deadlinePeers.
 	touched, isTimed bool
 	// canPlace means that the network can place long messages directly. placement is the current destination.
 	canPlace  bool
 	placement placement
 	profile   protocol.Profile
-	// limits are the limitations of the profile. longest is the maximum length of a message in bytes. Messages of
-	// up to unlimited bytes need no further check; if it is -1, all messages need a check.
+	// limits are the limitations of the profile. maxLength is the maximum length of a message in bytes. Messages of up
+	// to uncheckedLen bytes need no further check; if it is -1, all messages need a check.
 	limits       PeerInfo
 	maxLength    int64
 	uncheckedLen int
@@ -42,7 +42,7 @@ type peer struct {
 	peerCounts
 	sendErr error // last error of the transport; cleared when a send succeeds
 	// kernelErr is the failure of the peer's kernel. The next receive ends with it, unless a message arrives first.
-	// answered is the value of sendsDone when the last message from the peer arrived.
+	// sendsAtAnswer is the value of sendsDone when the last message from the peer arrived.
 	kernelErr     error
 	sendsAtAnswer uint64
 	// lastPacketAt is the time of the last received packet, or 0. lastDrop is the last dropped packet, or nil.
@@ -65,9 +65,9 @@ type peerCounts struct {
 }
 
 // link is a profile's connection to a peer. handshakeLink implements it for the cloudfpga and v0.9 profiles,
-// extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as
-// touched, because any event may change the deadline. The end of the event (flush, which End calls if nothing else
-// has) then rearms the timer.
+// extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as touched,
+// because any event may change the deadline. The end of the event (flush, which End calls if nothing else has) then
+// rearms the timer.
 type link interface {
 	// receive feeds a packet to the state machine.
 	receive(a *RxPacket)
@@ -80,7 +80,7 @@ type link interface {
 	// that sends its message (in.p). If the peer already knows of a send, cancel may have to ask the peer to cancel
 	// it; the request then ends when the peer answers.
 	cancel(r *Request) bool
-	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.own does. If
+	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.detach does. If
 	// drop is set, no other receive gets the message.
 	detach(r *Request, keep KeepFunc, drop bool)
 	// abort ends all requests if everything is set, and otherwise only the sends that the peer does not know of.
@@ -161,7 +161,7 @@ func (p *peer) countReceived(b []byte) {
 	p.bytesIn += uint64(len(b))
 }
 
-// countDatagrams is received for several datagrams with a length of each bytes; the last one may be shorter.
+// countDatagrams counts several datagrams of each bytes; the last one may be shorter.
 func (p *peer) countDatagrams(bytes, each int) {
 	p.lastPacketAt = p.e.now
 	p.packetsIn += uint64((bytes + each - 1) / each)
@@ -184,7 +184,7 @@ func (p *peer) sendResult(err error) {
 	}
 }
 
-// reportDrop counts and reports a dropped packet. a is nil if a deadline caused the drop.
+// reportDrop counts and reports a dropped packet. packet is nil if a deadline caused the drop.
 func (p *peer) reportDrop(packet *RxPacket, drop Drop) {
 	p.drops[drop.Reason]++
 	if p.lastDrop == nil {

@@ -15,8 +15,8 @@ import (
 // extendedLink is the link to a peer of the extended profile: an extended.Conn and its messages.
 type extendedLink struct {
 	p    *peer
-	conn *extended.Conn // events go through machine
-	// memory is Network.Memory. kept holds the payload sent through it with short headers.
+	conn *extended.Conn // events use touchedConn
+	// memory is Network.Memory. shortPayload holds the payload sent through it with short headers.
 	memory       Memory
 	shortPayload shortPayload
 	// maxRTO and ackDelay are copied from conn's configuration.
@@ -72,7 +72,7 @@ func (p *peer) setExtended(cfg Peer) {
 	p.canPlace = p.canPlace && l.conn.Config().MaxPayload >= minPlacement
 }
 
-// machine returns the state machine for an event, and marks the peer as touched.
+// touchedConn returns the state machine for an event, and marks the peer as touched.
 func (l *extendedLink) touchedConn() *extended.Conn {
 	l.p.e.touch(l.p)
 	return l.conn
@@ -386,7 +386,7 @@ func (l *extendedLink) onArrived(message extended.Message) {
 	}
 }
 
-// lost ends a message that will never be complete.
+// onLost ends a message that will never be complete.
 func (l *extendedLink) onLost(act *extended.Action) {
 	if act.Ref != 0 {
 		l.onRestingLost(act.Message, act.Ref)
@@ -575,8 +575,7 @@ func (l *extendedLink) retractAborts() {
 }
 
 // hasOnlyAborts reports whether only reports of failed calls are in flight.
-func (l *extendedLink) hasOnlyAborts() bool {
-	some := false
+func (l *extendedLink) hasOnlyAborts() (some bool) {
 	if len(l.outbox.unslotted) > 0 || l.resting > 0 {
 		return false
 	}
@@ -586,12 +585,11 @@ func (l *extendedLink) hasOnlyAborts() bool {
 		}
 	}
 	for i := range l.outbox.slots {
-		if o := &l.outbox.slots[i]; o.used {
-			if !o.isAbort {
-				return false
-			}
-			some = true
+		o := &l.outbox.slots[i]
+		if o.used && !o.isAbort {
+			return false
 		}
+		some = some || o.used
 	}
 	for in := range l.inbox.each {
 		if in.recv != nil {

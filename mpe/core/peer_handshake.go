@@ -13,10 +13,9 @@ import (
 // message per direction at a time, and the queue for it.
 type handshakeLink struct {
 	p    *peer
-	pair *handshake.Pair // events go through machine
-	// sending and recving are the requests that the pair is handling. sendq holds the sends that wait behind
-	// sending, in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the
-	// pair.
+	pair *handshake.Pair // events use touchedPair
+	// sending and receiving are the requests that the pair is handling. sendQueue holds the sends that wait for sending
+	// to end, in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the pair.
 	sending, receiving *Request
 	sendQueue          queue[*Request]
 	deferred           *inbound
@@ -27,7 +26,7 @@ type handshakeLink struct {
 	dataDatagrams, dataBytes, unreachable uint64
 	// foreignProfile means that the last dropped packet was of the extended profile.
 	foreignProfile bool
-	// keeper stores the state of the pair, or is nil. kept is the state stored last.
+	// keeper stores the state of the pair, or is nil. savedState is the state stored last.
 	keeper     Keeper
 	savedState handshake.SavedState
 }
@@ -105,9 +104,8 @@ func (l *handshakeLink) receive(packet *RxPacket) {
 	l.perform(packet)
 }
 
-// receiveRun feeds the leading datagrams of rest that continue a message, and sets a.Bytes to them. Each datagram
-// has a length of each bytes. If the first one does not continue a message, receiveRun has no effect and reports
-// false.
+// receiveRun feeds the leading datagrams of rest that continue a message, and sets packet.Bytes to them. Each datagram
+// has a length of each bytes. If the first one does not continue a message, receiveRun has no effect and reports false.
 func (l *handshakeLink) receiveRun(packet *RxPacket, rest []byte, each int) bool {
 	e := l.p.e
 	n, acts := l.touchedPair().Datagrams(e.now, rest, each, e.pairActions.list[:0])
@@ -215,8 +213,8 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 	return wire
 }
 
-// HeaderSent reports the result of a packet that Effects.Header did not send at once. DataSent reports the result
-// of a DATA message that Effects.Data did not send at once.
+// HeaderSent reports the result of a packet that Effects.SendHeader did not send at once. DataSent reports the result
+// of a DATA message that Effects.SendData did not send at once.
 func (e *Core) HeaderSent(peer int, err error) { e.peers[peer].sendResult(err) }
 func (e *Core) DataSent(peer int, id handshake.ID, err error) {
 	e.peers[peer].handshake.dataSent(e.now, id, err)
@@ -324,7 +322,7 @@ func (l *handshakeLink) matched(in *inbound, request *Request) {
 		ID: request.id, Words: request.words(), Datatype: request.datatype, Any: request.anyDatatype, Tag: uint8(in.tag),
 	}, core.pairActions.list)
 	core.pairActions.list = acts
-	if err != nil { // impossible: recving was nil
+	if err != nil { // impossible: receiving was nil
 		l.receiving = nil
 		core.finish(request, err)
 	}

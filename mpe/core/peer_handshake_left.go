@@ -21,8 +21,8 @@ type leftover struct {
 }
 
 const (
-	// leftoverTime is how long after the end of a program a message for that program may still begin. A deployed node
-	// has stopped retransmitting SEND_REQUEST by then.
+	// leftoverTime is the time after the end of a program in which a message may still begin for that program. A
+	// deployed node has stopped retransmitting SEND_REQUEST by then.
 	leftoverTime = 4 * time.Second
 	// leftoverBusyTime replaces leftoverTime while the node does not accept the next program's message, because it is
 	// still in an earlier call.
@@ -105,7 +105,7 @@ func (l *handshakeLink) discardNext() bool {
 	l.receiving = r
 	acts, err := l.touchedPair().Recv(core.now, handshake.RecvOp{ID: r.id, Any: true, Tag: h.Tag}, core.pairActions.list)
 	core.pairActions.list = acts
-	if err != nil { // impossible: recving was nil
+	if err != nil { // impossible: receiving was nil
 		l.receiving = nil
 		return false
 	}

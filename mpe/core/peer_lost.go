@@ -31,7 +31,7 @@ var lostTexts = [state.NumEvents]string{
 	state.EventUnreachable:    "does not answer",
 }
 
-// Error describes what happened to the peer, and what to do.
+// Error describes the loss of the peer, and suggests a remedy.
 func (e *PeerLostError) Error() string {
 	text := "is gone"
 	if endsSession(e.Event) { // it may come from another version

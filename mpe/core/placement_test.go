@@ -148,5 +148,5 @@ func TestPlacements(t *testing.T) {
 	revokePlacement(second)
 	check("its receive ends in the event", nil, 1)
 	revokePlacement(second)
-	check("it has ended", nil, 0)
+	check("it is done", nil, 0)
 }

@@ -10,14 +10,14 @@ type Probe struct {
 	Err  error
 }
 
-// Add registers a probe until End. The probe is woken when a message for it may have arrived.
+// Add registers a probe until Remove. The probe is woken when there may be a message for it.
 func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
 // wake makes the driver call f at the end of the event.
 func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), true }
 
 // Find returns the status of the message that a receive would get, if there is one. A message from a peer without
-// communicators cannot be claimed, because only the peer's SEND_REQUEST has arrived.
+// communicators cannot be claimed, because only the peer's SEND_REQUEST was received.
 func (s *Probes) Find(match Match) (Status, bool) {
 	r := Request{tag: int32(match.Tag), peer: match.Source}
 	if match.Source != AnySource {
@@ -70,7 +70,7 @@ func (s *Probes) wake(in *inbound) {
 	}
 }
 
-// End removes a probe, or does nothing if mine is nil.
+// Remove removes a probe, or does nothing if mine is nil.
 func (s *Probes) Remove(mine *Probe) {
 	for i, p := range s.list {
 		if p == mine {

@@ -19,7 +19,7 @@ type Drop struct {
 	// profile, Extended is set instead; it is valid during the call only.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
-	// At is the time on the engine's clock, which started at Engine.Started.
+	// At is the time on the engine's clock, which started at Engine.StartTime.
 	At handshake.Instant
 }
 

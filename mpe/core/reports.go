@@ -37,8 +37,8 @@ const reportEvery = 100 * time.Millisecond
 type Reports struct {
 	core *Core
 
-	// lastReport is the last report, made at madeAt. making means that the driver is making a report for the askers.
-	// answers means that the askers get text at the end of the event.
+	// lastReport is the last report, made at madeAt. inProgress means that the driver is making a report for the
+	// askers. answerDue means that the askers get lastReport at the end of the event.
 	lastReport []byte
 	madeAt     handshake.Instant
 	inProgress bool
@@ -53,7 +53,7 @@ type Question struct {
 	wake    func() // called when left reaches 0
 }
 
-// answered records the answer of a rank.
+// record records the answer of a rank.
 func (q *Question) record(e *Core, rank int, report []byte, err error) {
 	i := slices.IndexFunc(q.Reports, func(r PeerReport) bool { return r.Rank == rank })
 	q.Reports[i].Report, q.Reports[i].Err = report, err

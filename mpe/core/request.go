@@ -62,8 +62,8 @@ type Request struct {
 	buf    []byte
 	posted handshake.Instant
 
-	// Progress: a receive is posted (handle) until a message matches (in); a send belongs to a handshake (id)
-	// or to an extended peer (out).
+	// Progress: a receive is posted (handle) until a message matches (inbound); a send belongs to a handshake (id) or
+	// to an extended peer (sendID).
 	handle  match.Handle
 	order   uint64 // position of the receive among all that were posted
 	inbound *inbound
@@ -75,7 +75,7 @@ type Request struct {
 	collective coll.Collective // of a call, even after its end
 	message    *collective.Message
 	flow       *flow
-	// placed is the peer whose placement may refer to this receive.
+	// placingPeer is the peer whose placement may refer to this receive.
 	placingPeer *peer
 
 	detached     bool // transfer continues without the caller
@@ -84,10 +84,10 @@ type Request struct {
 	Awaited      bool // a caller sleeps until it ends
 	// AwaitedElsewhere, if not nil, reports whether another process, for which the caller acts, sleeps until it ends.
 	AwaitedElsewhere func() bool
-	// rest is the ref of a send that a library left, or 0.
+	// restRef is the ref of a send that a library left, or 0.
 	restRef uint32
 
-	// Done means that the request is done, with Status and Err.
+	// Done means that the request is complete, and that Status and Err are set.
 	Done   bool
 	Status Status
 	Err    error

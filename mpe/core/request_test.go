@@ -179,8 +179,8 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestIsLeft checks that messages for a program that has ended are discarded for some time after its end, and for
-// longer while the peer does not accept the next program's message.
+// TestIsLeft checks that messages for an ended program are discarded for some time after its end, and for longer while
+// the peer does not accept the next program's message.
 func TestIsLeft(t *testing.T) {
 	const now = 2 * time.Hour
 	for _, tt := range []struct {

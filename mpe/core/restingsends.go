@@ -69,7 +69,7 @@ type RestingSends struct {
 	errs      map[uint32]error
 }
 
-// at returns the record of a ref, which counts from 1.
+// record returns the record of a ref, which counts from 1.
 func (q *RestingSends) record(ref uint32) *restingSend {
 	return &q.pages[(ref-1)/restPage][(ref-1)%restPage]
 }
@@ -142,7 +142,7 @@ func (q *RestingSends) Keep(request *Request, origin *Origin) RestingID {
 	return id
 }
 
-// ended stores the outcome of a send that ends without its library.
+// onEnded stores the outcome of a send that ends without its library.
 func (q *RestingSends) onEnded(request *Request) {
 	ref := request.restRef
 	delete(q.active, ref)

@@ -21,14 +21,14 @@ type PeerFullError struct {
 	Queued int
 }
 
-// Error describes what is waiting where, and what to do.
+// Error describes the waiting messages, and suggests a remedy.
 func (e *PeerFullError) Error() string {
 	if e.Queued > 0 {
 		return fmt.Sprintf("rank %d has %d messages to rank %d that wait to be sent, and none of them was sent for "+
 			"%v: wait for some first",
 			e.Local, e.Queued, e.Peer, CreditTimeout)
 	}
-	return fmt.Sprintf("rank %d has no room for another message from rank %d that waits for a receive, and has "+
+	return fmt.Sprintf("rank %d cannot hold another message from rank %d that waits for a receive, and has "+
 		"matched none of them for %v: receive some first, or raise limits.unexpected (ZRLMPI_UNEXPECTED) of rank %d",
 		e.Peer, e.Local, CreditTimeout, e.Peer)
 }
@@ -36,8 +36,8 @@ func (e *PeerFullError) Error() string {
 // Is makes errors.Is(err, ErrFull) true.
 func (e *PeerFullError) Is(target error) bool { return target == ErrFull }
 
-// CreditTimeout is how long a send waits in its call for memory at the peer. The peer may just have freed some, and
-// its ACK may be in flight.
+// CreditTimeout is the maximum time that a send waits in its call for memory at the peer. The peer may just have freed
+// some, and its ACK may be in flight.
 const CreditTimeout = time.Second
 
 // tentativeSend is a send of the program that was accepted although the peer may have no memory for it: its
@@ -67,7 +67,7 @@ func (w *creditWait) isOver(l *extendedLink) bool {
 	return l.conn.Fullness() == extended.CreditFull && l.conn.ConfirmedAt() >= w.waitStart+CreditTimeout
 }
 
-// refuseTentative forgets the unsure sends that were sent, and refuses the others when their wait is over.
+// refuseTentative forgets the tentative sends that were sent, and refuses the others when their wait is over.
 func (l *extendedLink) refuseTentative() {
 	p, core := l.p, l.p.e
 	for len(l.tentative) > 0 {
@@ -98,10 +98,9 @@ type BlockedSender struct {
 }
 
 // Register registers the caller of a send if the peer has no memory for the message. The caller may then wait until
-// Wanted reports false. Want returns nil if the peer has memory. It also returns nil, with the reason as err, if a
-// message was refused before and no operation of the program has completed since. If one has completed, the caller
-// waits again: a message received since may be from the peer, or from a rank that knows that the peer has freed
-// memory.
+// MustWait reports false. Register returns nil if the peer has memory. It also returns nil, with the reason as err, if
+// a message was refused before and no operation of the program has completed since. If one has completed, the caller
+// waits again: a message received since may be from the peer, or from a rank that knows that the peer has freed memory.
 func (w *BlockedSenders) Register(peer int, now handshake.Instant) (sender *BlockedSender, err error) {
 	p := w.core.peers[peer]
 	why := p.fullError()

@@ -166,9 +166,9 @@ func TestGet(t *testing.T) {
 		copied     bool
 	}{
 		{name: "advertised", advertised: 9, room: 6, copied: true},
-		{name: "with room for a part", advertised: 9, room: 4, copied: true},
-		{name: "with room for a byte", advertised: 9, room: 1, copied: true},
-		{name: "without room", advertised: 9},
+		{name: "with space for a part", advertised: 9, room: 4, copied: true},
+		{name: "with space for a byte", advertised: 9, room: 1, copied: true},
+		{name: "without space", advertised: 9},
 		{name: "not advertised", room: 6},
 		{name: "detached", advertised: 9, room: 6, detached: true},
 		{name: "over a network", advertised: 9, room: 6, without: true},
@@ -227,7 +227,7 @@ func TestFetch(t *testing.T) {
 		placed  bool
 	}{
 		{name: "expected", away: n, there: true, fetched: true, placed: true},
-		{name: "with just enough room", room: n, away: n, there: true, fetched: true, placed: true},
+		{name: "with just enough space", room: n, away: n, there: true, fetched: true, placed: true},
 		{name: "a byte too long", room: n - 1, away: n, there: true, fetched: true},
 		{name: "of another length", away: n - 1, there: true, fetched: true},
 		{name: "gone", away: n},

@@ -175,7 +175,7 @@ func (p *program) check() error {
 		return err
 	}
 	if p.kind.net.loss+p.kind.net.stall > 0 && (p.fpga || p.nodes != nil) {
-		return nil // losses may have ended any operation
+		return nil // losses may end any operation
 	}
 	for rank, port := range p.ports {
 		if port.node != nil && port.node.broken() != "" {
@@ -188,7 +188,7 @@ func (p *program) check() error {
 		}
 		for _, peer := range e.peers {
 			if peer != nil && peer.events[state.EventWouldWedge] > 0 {
-				return fmt.Errorf("rank %d has sent stand-in %d what would wedge an FPGA", peer.rank, rank)
+				return fmt.Errorf("rank %d has sent stand-in %d a packet that would wedge an FPGA", peer.rank, rank)
 			}
 		}
 	}
@@ -273,8 +273,8 @@ func (p *program) checkContent(gone []bool) error {
 	return nil
 }
 
-// checkEnds checks that an operation ended without a result only because of its own deadline, and that nothing is
-// left of it.
+// checkEnds checks that an operation ended without a result only because its deadline expired, and that nothing is left
+// of it.
 func (p *program) checkEnds() error {
 	cancelled := slices.ContainsFunc(p.posted,
 		func(o *posted) bool { return !o.lost && o.op.Kind != OpRecv && o.r.Err != nil })
@@ -307,7 +307,7 @@ func (p *program) checkEnds() error {
 		left := 0
 		eachWait(e, func(*Waiting) { left++ })
 		if left > 0 || e.busy() {
-			return fmt.Errorf("rank %d: all operations have ended, but %d wait; busy %v", rank, left, e.busy())
+			return fmt.Errorf("rank %d: all operations are done, but %d wait; busy %v", rank, left, e.busy())
 		}
 	}
 	return nil

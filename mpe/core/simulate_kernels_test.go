@@ -118,7 +118,7 @@ func thereAndBack(ctx context.Context, rank simulatedRank, rng *rand.Rand, to, f
 	got := make([]byte, 12000)
 	st, err := rank.Recv(ctx, from, got, mpe.Options{})
 	if err == nil && !bytes.Equal(got[:st.Bytes], b) {
-		err = fmt.Errorf("what came back from rank %d differs", from)
+		err = fmt.Errorf("the data returned by rank %d differs", from)
 	}
 	return err
 }

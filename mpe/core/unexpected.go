@@ -22,12 +22,12 @@ type unexpected struct {
 	payload  [extended.MaxInline]byte
 }
 
-// defaultRestAbove is the number of unexpected messages in a communicator above which further messages rest.
-// Resting is not worthwhile for a few messages that are matched soon.
+// defaultRestAbove is the number of unexpected messages in a communicator above which further messages rest. Resting is
+// not worthwhile for a few messages that are matched soon.
 const defaultRestAbove = 64
 
-// rest releases the record of a message that waits for a receive, if it is complete and small, or only announced.
-// An advertised message keeps its record, because there are at most 64 such messages.
+// restMessage releases the record of a message that waits for a receive, if it is complete and small, or only
+// announced. An advertised message keeps its record, because there are at most 64 such messages.
 func (l *extendedLink) restMessage(in *inbound) {
 	m := l.p.e.matching.forComm(in.comm)
 	if m.Unexpected() <= l.p.e.matching.restThreshold || in.handle.Index() == 0 || in.recv != nil || in.accepted ||

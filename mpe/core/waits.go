@@ -16,7 +16,7 @@ type Waiting struct {
 	NotBegun bool
 	// IsTransferring means that a transfer is in progress, so that Close waits for it.
 	IsTransferring bool
-	// Elapsed is the time since Since, and facts is what Text describes. Both are set only in results of the
+	// Elapsed is the time since Since, and facts are the facts that Text describes. Both are set only in results of the
 	// engine's methods.
 	Elapsed time.Duration
 	facts   *state.WaitFacts
@@ -107,7 +107,7 @@ func waitOf(core *Core, request *Request) Waiting {
 	return w
 }
 
-// postedBefore returns the number of receives that take precedence over r for a message that matches them all.
+// postedBefore returns the number of receives that take precedence over request for a message that matches them all.
 func postedBefore(core *Core, request *Request) int {
 	n := 0
 	if request.p != nil {
@@ -203,7 +203,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 	return ws
 }
 
-// Moving returns the messages for which Close is waiting. The caller holds the lock.
+// ActiveTransfers returns the messages for which Close is waiting. The caller holds the lock.
 func (e *Core) ActiveTransfers() []Waiting {
 	var ws []Waiting
 	named := map[*peer]bool{}

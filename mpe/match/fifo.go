@@ -17,8 +17,8 @@ func (t *table) insertEntry(i uint32, n *node) {
 	}
 }
 
-// appendFIFO is enter for a key that already has a FIFO, and reports false if the key has none. f may be the head of
-// another key's FIFO.
+// appendFIFO is insertEntry for a key that already has a FIFO, and reports false if the key has none. f may be the head
+// of another key's FIFO.
 func (t *table) appendFIFO(f head, h uint64, i uint32, n *node) bool {
 	if key := n.key | t.wildMask; f.n.key|t.wildMask != key {
 		if f = t.search(f.b, h, key); f.i == 0 {
@@ -38,7 +38,7 @@ func (t *table) appendFIFO(f head, h uint64, i uint32, n *node) bool {
 	return true
 }
 
-// insertOlder is join for an entry that is older than the last entry of the FIFO.
+// insertOlder is appendFIFO for an entry that is older than the last entry of the FIFO.
 func (t *table) insertOlder(f head, i uint32, n *node) {
 	first, own := t.link(f.i, f.n), t.link(i, n)
 	if n.seq < f.n.seq {

@@ -2,8 +2,7 @@ package match
 
 import "math/bits"
 
-// AnySource and AnyTag are the wildcards of receives and probes. Sources and
-// tags of messages are 0 or greater.
+// AnySource and AnyTag are the wildcards of receives and probes. Sources and tags of messages are 0 or greater.
 const AnySource, AnyTag int32 = -1, -1
 
 // A key holds the source in its upper half and the tag in its lower half. A half that is a wildcard is all ones.

@@ -20,7 +20,7 @@ func TestLimits(t *testing.T) {
 		t.Fatalf("the third receive: %v, %v, %v", ok, h, err)
 	}
 	if !strings.Contains(err.Error(), "2 receives are posted") {
-		t.Errorf("%q does not say what is full", err)
+		t.Errorf("%q does not name the full queue", err)
 	}
 	for i := range 300 {
 		if _, _, _, err := m.Arrive(9, 9, i); err != nil {
@@ -32,7 +32,7 @@ func TestLimits(t *testing.T) {
 		t.Fatalf("one message more: %v, %v, %v", ok, h, err)
 	}
 	if !strings.Contains(err.Error(), "300 unexpected messages") {
-		t.Errorf("%q does not say what is full", err)
+		t.Errorf("%q does not name the full queue", err)
 	}
 	if _, _, _, err := m.Restore(9, 9, 300, m.Order()); !errors.Is(err, ErrFull) {
 		t.Errorf("Restore at the limit: %v", err)

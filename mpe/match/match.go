@@ -114,8 +114,8 @@ func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 // It is 0 before the first Arrive.
 func (m *Matcher[R, M]) Order() uint64 { return m.lastArrival }
 
-// TakenOrder returns the position, among all messages that arrived, of the last queued message that a Post or
-// Repost returned. It is 0 if there is none yet.
+// TakenOrder returns the position, among all messages that arrived, of the last queued message that a Post or Repost
+// returned. It is 0 before the first such message.
 func (m *Matcher[R, M]) TakenOrder() uint64 { return m.lastTaken }
 
 // Restore is Arrive for a message that matched a receive which was then detached. If it is queued, it regains its
@@ -252,14 +252,14 @@ func (m *Matcher[R, M]) Posted() int { return m.prq.length }
 // Unexpected returns the number of messages in the UMQ.
 func (m *Matcher[R, M]) Unexpected() int { return m.umq.length }
 
-// EachPosted calls yield for every receive in the PRQ, oldest first, until it
-// returns false. yield must not call methods that change the queues.
+// EachPosted calls yield for every receive in the PRQ, oldest first, until it returns false. yield must not call
+// methods that change the queues.
 func (m *Matcher[R, M]) EachPosted(yield func(source, tag int32, r R) bool) {
 	each(&m.prq, &m.receives, yield)
 }
 
-// EachUnexpected calls yield for every message in the UMQ, oldest first, until
-// it returns false. yield must not call methods that change the queues.
+// EachUnexpected calls yield for every message in the UMQ, oldest first, until it returns false. yield must not call
+// methods that change the queues.
 func (m *Matcher[R, M]) EachUnexpected(yield func(source, tag int32, msg M) bool) {
 	each(&m.umq, &m.messages, yield)
 }

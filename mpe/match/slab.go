@@ -29,8 +29,8 @@ const (
 	never = 1<<61 - 1           // above every seq
 )
 
-// rare holds the fields of an entry that hardly any operation needs. They are stored separately, so that they take
-// no space in the cache.
+// coldFields holds the fields of an entry that hardly any operation needs. They are stored separately, so that they
+// take no space in the cache.
 type coldFields struct {
 	chain uint32 // as in linkSegment
 	gen   uint32 // distinguishes the uses of an entry if seq is restored

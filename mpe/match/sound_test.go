@@ -48,7 +48,7 @@ func (o *model) inTable(t *table, i uint32) {
 	f := t.find(key)
 	o.want(f.i != 0 && f.n == t.nodeAt(f.i) && f.n.key|t.wildMask == key, "entry %d: no FIFO of its key", i)
 	prev := t.link(f.i, f.n).prev
-	o.want(prev&headBit != 0, "entry %d: its head %d is none", i, f.i)
+	o.want(prev&headBit != 0, "entry %d: its head %d is not a head", i, f.i)
 	tail := prev &^ headBit
 	o.want(t.link(tail, t.nodeAt(tail)).next == 0, "entry %d: its tail %d has a successor", i, tail)
 	if f.i == i {

@@ -7,8 +7,8 @@ const (
 	bucketMask = bucketSeg - 1
 )
 
-// table is a hash table of FIFOs that grows by linear hashing: one bucket is
-// split at a time, so that no insertion pays for a rehash. It does not shrink.
+// table is a hash table of FIFOs that grows by linear hashing: one bucket is split at a time, so that no insertion pays
+// for a rehash. It does not shrink.
 type table struct {
 	slab
 	links       links  // of an index; a queue's own table has its links in the nodes

@@ -113,8 +113,8 @@ type Peer struct {
 	NetworkError string `json:"network_error,omitempty"`
 }
 
-// RequestsCleared reports whether the peer requests to send a message although it was cleared to send one that has
-// not arrived. Then either both sides wait for lost packets of the same message, or the peer has started over.
+// RequestsCleared reports whether the peer requests to send a message although it was cleared to send one that was not
+// received. Then either both sides wait for lost packets of the same message, or the peer has started over.
 func (p *Peer) RequestsCleared() bool {
 	w := p.Receiving
 	return p.Deferred != nil && w != nil && (w.State == handshake.WaitData || w.State == handshake.Receiving)

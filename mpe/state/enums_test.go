@@ -52,9 +52,9 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	for i, want := range []string{
-		"a send of a program that has ended is open: rank 2 may ask for its DATA, or has not acknowledged it",
+		"a send of a program that no longer exists is open: rank 2 may ask for its DATA, or has not acknowledged it",
 		"rank 3 was cleared to send a message to an operation that was aborted: it is discarded",
-		"a message of rank 4 that begins now is for a program that has ended: it is discarded", "",
+		"a message of rank 4 that begins now is for a program that no longer exists: it is discarded", "",
 	} {
 		if got := e.Peers[i].UnfinishedText; got != want {
 			t.Errorf("says %q, want %q", got, want)

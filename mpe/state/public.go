@@ -17,10 +17,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MaxReport is the maximum length of an encoded Public in bytes.
+// MaxReport is the maximum length of an encoded PublicRank in bytes.
 const MaxReport = extended.MaxReport
 
-// Bounds of a Public.
+// Bounds of a PublicRank.
 const (
 	// MaxPeers is the maximum number of peers. MaxCalls is the maximum number of pending collective calls.
 	MaxPeers = 64
@@ -122,12 +122,12 @@ type PublicExtended struct {
 	Stalled         float64          `json:"stalled_seconds,omitempty"`
 }
 
-// Asked is the result of asking a rank over a link. If Report is nil, Reason explains why.
+// AskResult is the result of asking a rank over a link. If Report is nil, Reason explains why.
 type AskResult struct {
 	Rank   int         `json:"rank"`
 	Report *PublicRank `json:"report,omitempty"`
 	Reason string      `json:"reason,omitempty"`
-	// Unanswered means that the engine of rank By asked the engine of Rank, which did not answer.
+	// Unanswered means that the engine of rank AskedBy asked the engine of Rank, which did not answer.
 	Unanswered bool `json:"unanswered,omitempty"`
 	AskedBy    int  `json:"by"`
 }

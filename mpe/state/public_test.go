@@ -90,7 +90,7 @@ func TestPublicFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(known) != text {
-		t.Errorf("what leaves the process has changed; it has\n%s", text)
+		t.Errorf("the public fields have changed to\n%s", text)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestInvalid(t *testing.T) {
 	}
 	if r, err := DecodePublic(deflate(`{"rank":0,"engine":{"rank":0,"news":{"a":[1]}},"more":true}`), 0,
 		4); err != nil || r.Rank != 0 {
-		t.Errorf("what a later version has besides: %v", err)
+		t.Errorf("unknown fields of a later version: %v", err)
 	}
 	longest := encoded(rankWith(3))
 	longest = append(longest, make([]byte, MaxReport-len(longest))...) // never read
@@ -271,7 +271,7 @@ func TestWeight(t *testing.T) {
 		want int
 	}{
 		{Peer{}, 0},
-		{Peer{UnfinishedText: "it has ended"}, 0},
+		{Peer{UnfinishedText: "a send is open"}, 0},
 		{Peer{PacketsIn: 1}, 1},
 		{Peer{LastDrop: new(Drop)}, 1},
 		{Peer{NetworkError: "network is unreachable"}, 1},

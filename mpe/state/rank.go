@@ -17,8 +17,8 @@ type RankInfo struct {
 	Kernel      string      `json:"kernel,omitempty"`
 	KernelState KernelState `json:"kernel_state,omitempty"`
 	KernelError string      `json:"kernel_error,omitempty"`
-	// KernelBlockReason is Kernel.Holds: the reason why the program of an exec kernel exchanges no messages, or how a
-	// simulated role blocks messages, with signal and cycle. It is empty for other kernels.
+	// KernelBlockReason is Kernel.BlockReason: the reason why the program of an exec kernel exchanges no messages, or
+	// how a simulated role blocks messages, with signal and cycle. It is empty for other kernels.
 	KernelBlockReason string `json:"kernel_holds,omitempty"`
 	// KernelStats are the kernel's counters; nil for a host.
 	KernelStats *Kernel `json:"kernel_stats,omitempty"`

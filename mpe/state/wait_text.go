@@ -60,7 +60,8 @@ const (
 type HandshakeFacts struct {
 	Profile protocol.Profile
 	Address string
-	// Heard means that a packet was received. Foreign means that the peer sends packets of the extended profile.
+	// HasReceived means that a packet was received. ForeignProfile means that the peer sends packets of the extended
+	// profile.
 	HasReceived, ForeignProfile bool
 	// RequestsOnce means that the peer sends SEND_REQUEST only once, possibly before this process started.
 	RequestsOnce bool
@@ -88,7 +89,7 @@ type ExtendedFacts struct {
 // Text describes the wait, without its age.
 func (w *WaitFacts) Text() string {
 	if w.Unacknowledged {
-		return fmt.Sprintf("rank %d has sent rank %d what it has not acknowledged", w.Local, w.Remote)
+		return fmt.Sprintf("rank %d waits for acknowledgements from rank %d", w.Local, w.Remote)
 	}
 	text := w.TextAt(w.Since)
 	switch {
@@ -96,7 +97,7 @@ func (w *WaitFacts) Text() string {
 	case w.InCall:
 		text += w.CallOrigin.CallSuffix()
 	case w.Detached && w.Discarded:
-		text += ", of a program that has ended"
+		text += ", of a program that no longer exists"
 	case w.Detached:
 		text += ", whose call has returned"
 	}
@@ -139,7 +140,7 @@ func (w *WaitFacts) RemainsAtPeer() string {
 	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.Link != HandshakeLink || w.Handshake.CanRevoke {
 		return ""
 	}
-	return fmt.Sprintf("rank %d keeps the SEND_REQUEST if it has arrived: when it receives from rank %d, it waits "+
+	return fmt.Sprintf("rank %d keeps the SEND_REQUEST if it has received it: when it receives from rank %d, it waits "+
 		"for DATA until "+
 		"rank %d sends another message of this datatype: send one, or restart its program or role", w.Remote, w.Local,
 		w.Local)
@@ -180,11 +181,11 @@ func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) strin
 	case facts.State == handshake.Held && h.RecvDiscarded:
 		return s + discarded
 	case facts.Queued > 0 && h.SendDiscarded:
-		return s + ", of a program that has ended"
+		return s + ", of a program that no longer exists"
 	case !facts.Posted || !h.Receiving:
 		return s
 	}
-	// The receive is queued behind Ahead.
+	// The receive is queued behind CurrentRecv.
 	if now == facts.Since { // without ages
 		now = h.CurrentRecv.Since
 	}
@@ -195,7 +196,7 @@ func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) strin
 	return s
 }
 
-// silenceText describes why no packets from the peer arrive, or says that its packets belong to another profile.
+// silenceText describes why no packets from the peer arrive, or reports that its packets belong to another profile.
 func (h *HandshakeFacts) silenceText(facts *WaitFacts) string {
 	switch {
 	case h.ForeignProfile:
@@ -230,7 +231,7 @@ func (x *ExtendedFacts) describe(facts *WaitFacts, now handshake.Instant) string
 	return s
 }
 
-// versionMismatch describes the versions of both sides, and says what to do.
+// versionMismatch describes the versions of both sides, and suggests a remedy.
 func (x *ExtendedFacts) versionMismatch(rank uint32) string {
 	return fmt.Sprintf("rank %d speaks version 0x%02x of the extended profile, and this rank version 0x%02x: use "+
 		"the same release of zrlmpid for both",
@@ -279,7 +280,7 @@ const (
 	UnfinishedSend
 	// UnfinishedRecv means that the peer was cleared to send a message.
 	UnfinishedRecv
-	// UnfinishedNext means that a message which begins now is for the program that has ended.
+	// UnfinishedNext means that a message which begins now is for the earlier program.
 	UnfinishedNext
 )
 
@@ -287,13 +288,13 @@ const (
 func (l Unfinished) text(rank int) string {
 	switch l {
 	case UnfinishedSend:
-		return fmt.Sprintf("a send of a program that has ended is open: rank %d may ask for its DATA, or has not "+
+		return fmt.Sprintf("a send of a program that no longer exists is open: rank %d may ask for its DATA, or has not "+
 			"acknowledged it", rank)
 	case UnfinishedRecv:
 		return fmt.Sprintf("rank %d was cleared to send a message to an operation that was aborted: it is "+
 			"discarded", rank)
 	case UnfinishedNext:
-		return fmt.Sprintf("a message of rank %d that begins now is for a program that has ended: it is "+
+		return fmt.Sprintf("a message of rank %d that begins now is for a program that no longer exists: it is "+
 			"discarded", rank)
 	}
 	return ""

@@ -46,11 +46,11 @@ func TestWaitText(t *testing.T) {
 		{pair(queued, heard), "queued behind 1 other, and rank 0 waits for CLEAR_TO_SEND from rank 2",
 			"queued behind 1 other for 3.5s, and rank 0 has waited 3s for CLEAR_TO_SEND from rank 2"},
 		{pair(queued, HandshakeFacts{HasReceived: true, SendDiscarded: true}),
-			"queued behind 1 other, and rank 0 waits for CLEAR_TO_SEND from rank 2, of a program that has ended", ""},
+			"queued behind 1 other, and rank 0 waits for CLEAR_TO_SEND from rank 2, of a program that no longer exists", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.Detached = true }), "rank 0 waits for CLEAR_TO_SEND from " +
 			"rank 2, whose call has returned", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.Detached, w.Discarded = true, true }), "rank 0 waits for " +
-			"CLEAR_TO_SEND from rank 2, of a program that has ended", ""},
+			"CLEAR_TO_SEND from rank 2, of a program that no longer exists", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.InCall, w.CallOrigin = true, call }), "rank 0 waits for " +
 			"CLEAR_TO_SEND from rank 2, in Bcast by tree", ""},
 		{with(pair(sends, heard), func(w *WaitFacts) { w.InCall, w.CallOrigin = true, agreement }), "rank 0 waits for " +
@@ -108,7 +108,7 @@ func TestWaitText(t *testing.T) {
 		{WaitFacts{Pending: own, Tag: 5}, "rank 0 has sent itself a message with tag 5, and waits for a receive of it",
 			""},
 		{WaitFacts{Pending: shared}, "rank 0 waits for rank 2 in Bcast by shared, call 3 in communicator 1", ""},
-		{WaitFacts{Pending: sends, Unacknowledged: true}, "rank 0 has sent rank 2 what it has not acknowledged", ""},
+		{WaitFacts{Pending: sends, Unacknowledged: true}, "rank 0 waits for acknowledgements from rank 2", ""},
 	} {
 		if got := tt.facts.Text(); got != tt.text {
 			t.Errorf("says %q\nwant %q", got, tt.text)

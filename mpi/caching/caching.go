@@ -1,7 +1,7 @@
 // Package caching implements the attributes that an MPI program may attach to communicators, datatypes and
 // windows (section 7.7 of MPI 5.0).
 //
-// The package must never depend on what an object is.
+// The package must never depend on the kind of an object.
 package caching
 
 import (

@@ -113,8 +113,8 @@ func (g *Grid) coordinates() ([]int64, error) {
 	return list, nil
 }
 
-// run is a block of length elements that is repeated times times, at a distance of stride elements.
-type run struct{ start, length, stride, repeats int64 }
+// run is a block of length elements. It occurs count times, at a distance of stride elements.
+type run struct{ start, length, stride, count int64 }
 
 // distributeDim returns the elements of a dimension that belong to the process with index at.
 func distributeDim(how Distribution, size, argument, processes, at int64) ([]run, error) {
@@ -164,7 +164,7 @@ func distributeDim(how Distribution, size, argument, processes, at int64) ([]run
 // array is a type that is under construction. It grows by one dimension at a time.
 type array struct {
 	t *Type
-	// unit is the distance between consecutive elements in bytes.
+	// elementStride is the distance between consecutive elements in bytes.
 	elementStride int64
 	overflow      overflow
 	err           error
@@ -185,10 +185,10 @@ func (a *array) addDimension(size int64, runs ...run) {
 			a.err = err
 			return
 		}
-		if r.repeats > 1 {
+		if r.count > 1 {
 			block = resized(block, 0, a.overflow.mul(r.stride, a.elementStride))
 		}
-		pieces = append(pieces, piece{r.repeats, a.overflow.mul(r.start, a.elementStride), block})
+		pieces = append(pieces, piece{r.count, a.overflow.mul(r.start, a.elementStride), block})
 	}
 	a.elementStride = a.overflow.mul(a.elementStride, size)
 	if a.err = a.overflow.check("an array of elements of %d bytes", a.t.Extent()); a.err == nil {

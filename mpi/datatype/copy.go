@@ -133,7 +133,7 @@ func (c *copier) copyBlock(offset int64, packed []byte) {
 	}
 }
 
-// copyWords is like blocks, for block lengths that processors copy in one instruction, whether aligned or not.
+// copyWords is like copyBlocks, for block lengths that processors copy in one instruction, whether aligned or not.
 func copyWords[W [4]byte | [8]byte | [16]byte](c *copier, offset, stride int64, packed []byte, step, n int64) {
 	var word W
 	_ = packed[(n-1)*step+int64(len(word))-1]

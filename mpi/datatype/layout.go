@@ -11,7 +11,7 @@ type layout struct {
 	parts []layout
 	// singleBlocks is set if each part is a single block.
 	singleBlocks bool
-	// starts holds the number of data bytes before each part, and unit is the number of data bytes per
+	// starts holds the number of data bytes before each part, and iterationSize is the number of data bytes per
 	// iteration.
 	starts        []int64
 	iterationSize int64
@@ -37,7 +37,7 @@ func (l layout) shifted(offset int64) layout {
 // repeat returns n repetitions of the layout, each stride bytes after the previous one.
 func (l layout) repeat(n, stride int64) layout { return l.repeatWith(n, stride, nil) }
 
-// repeatWith is like repeat. part must hold the layout at offset 0, or be nil; if it is not nil, loop does not
+// repeatWith is like repeat. part must hold the layout at offset 0, or be nil; if it is not nil, repeatWith does not
 // allocate.
 func (l layout) repeatWith(n, stride int64, part []layout) layout {
 	switch {

@@ -16,7 +16,7 @@ var ErrArgument = errors.New("invalid datatype")
 // elements of a message are one extent apart.
 type Type struct {
 	layout layout
-	// part holds the layout at offset 0. Loops over this type use it.
+	// originLayout holds the layout at offset 0. Loops over this type use it.
 	originLayout []layout
 	size         int64
 	// lb and ub are the bounds. They were either set explicitly, by Resized on this type or on a component, or
@@ -30,7 +30,7 @@ type Type struct {
 	count int64
 	basic op.Type
 	name  string
-	// contents records how the type was constructed. large records whether MarkLarge was called.
+	// contents records how the type was constructed. isLarge records whether MarkLarge was called.
 	contents Contents
 	isLarge  bool
 }

@@ -1,4 +1,5 @@
-// Package job runs Go programs on package mpi as ranks: all in one process, or one as the environment says.
+// Package job runs Go programs on package mpi as ranks: all ranks in one process, or one rank, as the environment
+// selects.
 //
 //	func main() { job.Main(4, program) }
 //

@@ -37,7 +37,7 @@ var (
 	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
 		client, err := attach.Dial(ctx, socket, rank)
 		if errors.Is(err, attach.ErrControlSocket) {
-			err = fmt.Errorf("%w; attach to %s, or what its configuration has as attach.socket", err,
+			err = fmt.Errorf("%w; attach to %s, or to the attach.socket of its configuration", err,
 				config.AttachSocketFor(socket))
 		}
 		if err != nil {

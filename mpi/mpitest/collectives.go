@@ -32,8 +32,7 @@ func location(rank, i int) mpi.Float64Loc {
 	return mpi.Float64Loc{Value: float64((5*rank + 3*i) % 4), Index: int32(10*rank + i)}
 }
 
-// lengths lists block lengths in elements: none, one, and several. long is a length that exceeds the eager
-// limits.
+// lengths lists block lengths in elements: none, one, and several. longLength exceeds the eager limits.
 var lengths = []int{0, 1, 7}
 
 const longLength = 9000
@@ -49,7 +48,7 @@ func movement(r *rank) {
 	checkMovement(r, r.Comm, value[complex128])
 	checkMovement(r, r.Comm, value[celsius])
 	checkMovement(r, r.Comm, location)
-	// In this communicator, the ranks differ from those in the world.
+	// In this communicator, the ranks differ from the ranks in the world.
 	turned := must(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
 	checkMovement(r, turned, value[int32])
 }
@@ -93,7 +92,7 @@ func checkScatter[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T
 		r.must(mpi.Scatter(r.ctx, comm, all, own, root))
 		checkSlice(r, "Scatter", own, contribution(of, root, n*comm.Size())[comm.Rank()*n:][:n])
 		if comm.Rank() == root {
-			checkSlice(r, "what Scatter sends", all, contribution(of, root, n*comm.Size()))
+			checkSlice(r, "the send buffer of Scatter", all, contribution(of, root, n*comm.Size()))
 		}
 	}
 }
@@ -135,7 +134,7 @@ func checkAlltoall[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) 
 	send, recv := contribution(of, comm.Rank(), n*comm.Size()), make([]T, n*comm.Size())
 	r.must(mpi.Alltoall(r.ctx, comm, send, recv))
 	checkSlice(r, "Alltoall", recv, want)
-	checkSlice(r, "what Alltoall sends", send, contribution(of, comm.Rank(), n*comm.Size()))
+	checkSlice(r, "the send buffer of Alltoall", send, contribution(of, comm.Rank(), n*comm.Size()))
 	r.must(mpi.Alltoall(r.ctx, comm, send, send))
 	checkSlice(r, "Alltoall in place", send, want)
 }

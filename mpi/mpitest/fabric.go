@@ -37,8 +37,8 @@ type device struct {
 	mpe.BasicDevice
 	fabric *Fabric
 	rank   int
-	// posted holds the receives that have not matched yet, and arrived holds the messages that have not. Both
-	// are in order of arrival.
+	// posted holds the receives that have not matched yet, and arrived holds the messages that have not matched yet.
+	// Both are in order of arrival.
 	posted  []*op
 	arrived []*message
 	// probes holds channels that are notified when a message arrives.

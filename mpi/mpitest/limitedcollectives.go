@@ -43,7 +43,7 @@ func collectiveWords(r *rank) {
 func oneAtATime(r *rank) {
 	request := must(mpi.Ibarrier(r.Comm))(r)
 	b := []int32{5}
-	r.checkError(mpi.Bcast(r.ctx, r.Comm, b, 0), mpi.ErrPending, "Ibarrier is under way", "rank")
+	r.checkError(mpi.Bcast(r.ctx, r.Comm, b, 0), mpi.ErrPending, "Ibarrier is in progress", "rank")
 	_, err := mpi.Ibcast(r.Comm, b, 0)
 	r.checkClass(err, mpi.ErrPending)
 	alone := must(r.Create(r.ctx, must(r.Group().Incl(r.Rank()))(r), 0))(r)

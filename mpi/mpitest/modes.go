@@ -110,7 +110,7 @@ func synchronous(r *rank) {
 		request := must(mpi.Issend(r.Comm, pattern(n, n), 1, tag))(r)
 		r.await(1)
 		if _, done, err := request.Test(); done {
-			r.fatalf("Issend has ended with %v before a receive was posted", err)
+			r.fatalf("Issend returned %v before a receive was posted", err)
 		}
 		r.notify(1, 0)
 		must(request.Wait(r.ctx))(r)

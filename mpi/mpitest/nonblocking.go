@@ -226,7 +226,7 @@ func backgroundProgress(r *rank) {
 			r.must(mpi.Waitall(r.ctx, q, nil))
 			w.then()
 		}
-		checkSlice(r, "what is combined while rank 0 waits in "+w.name, b, []int64{1, 7, 0})
+		checkSlice(r, "the sum computed while rank 0 waits in "+w.name, b, []int64{1, 7, 0})
 		r.syncWith(other)
 	}
 }

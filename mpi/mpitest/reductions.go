@@ -162,7 +162,7 @@ func checkReduction[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int)
 	if me == root {
 		checkSlice(r, "Reduce by "+o.op.String(), recv, all)
 	} else {
-		checkSlice(r, "what Reduce sends", send, contribution(of, me, n))
+		checkSlice(r, "the send buffer of Reduce", send, contribution(of, me, n))
 	}
 	send, recv = buffers(n)
 	r.must(mpi.Allreduce(r.ctx, comm, send, recv, o.op))

@@ -55,15 +55,15 @@ func invalidCollectives(r *rank) {
 		}
 	}
 	for what, err := range map[string]error{
-		"displacement":                  mpi.Gatherv(ctx, comm, i4, i8, []int{4, 4}, []int{0, -1}, me),
-		"displacements":                 mpi.Gatherv(ctx, comm, i4, i8, []int{4, 4}, []int{0}, me),
-		"overlap":                       mpi.Allgatherv(ctx, comm, i4, i8, []int{4, 4}, []int{3, 0}),
-		"algorithm":                     mpi.Bcast(ctx, comm, i4, 0, mpi.WithAlgorithm("telepathy")),
-		"algorithm of another":          mpi.Barrier(ctx, comm, mpi.WithAlgorithm("flat")),
-		"segment":                       mpi.Bcast(ctx, comm, i4, 0, mpi.WithSegment(6)),
-		"no segment":                    mpi.Bcast(ctx, comm, i4, 0, mpi.WithSegment(0)),
-		"segments where there are none": mpi.Bcast(ctx, comm, i4, 0, mpi.WithAlgorithm("binomial"), mpi.WithSegment(8)),
-		"nothing to cut":                mpi.Barrier(ctx, comm, mpi.WithSegment(8)),
+		"displacement":                          mpi.Gatherv(ctx, comm, i4, i8, []int{4, 4}, []int{0, -1}, me),
+		"displacements":                         mpi.Gatherv(ctx, comm, i4, i8, []int{4, 4}, []int{0}, me),
+		"overlap":                               mpi.Allgatherv(ctx, comm, i4, i8, []int{4, 4}, []int{3, 0}),
+		"algorithm":                             mpi.Bcast(ctx, comm, i4, 0, mpi.WithAlgorithm("telepathy")),
+		"algorithm of another":                  mpi.Barrier(ctx, comm, mpi.WithAlgorithm("flat")),
+		"segment":                               mpi.Bcast(ctx, comm, i4, 0, mpi.WithSegment(6)),
+		"no segment":                            mpi.Bcast(ctx, comm, i4, 0, mpi.WithSegment(0)),
+		"segments of an algorithm without them": mpi.Bcast(ctx, comm, i4, 0, mpi.WithAlgorithm("binomial"), mpi.WithSegment(8)),
+		"nothing to cut":                        mpi.Barrier(ctx, comm, mpi.WithSegment(8)),
 		"commutative": mpi.Allreduce(ctx, comm, i4, i8[:4], mpi.OpOf(func(_, _ []int32) {}, false),
 			mpi.WithAlgorithm("ring")),
 	} {

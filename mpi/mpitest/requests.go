@@ -102,7 +102,7 @@ func waitany(r *rank) {
 			i, st, err := call(requests)
 			r.must(err)
 			if i < 0 || seen[i] {
-				r.fatalf("request %d has ended once more", i)
+				r.fatalf("request %d was returned as done again", i)
 			}
 			seen[i] = true
 			checkEqual(r, "tag", st.Tag, i)
@@ -130,7 +130,7 @@ func waitsome(r *rank) {
 		for len(seen) < len(requests) {
 			done := must(call(requests, statuses))(r)
 			if len(done) == 0 {
-				r.fatalf("there are %d of %d requests left, and none has ended", len(requests)-len(seen), len(requests))
+				r.fatalf("%d of %d requests are left, and none is done", len(requests)-len(seen), len(requests))
 			}
 			for k, i := range done {
 				checkEqual(r, "tag", statuses[k].Tag, i)

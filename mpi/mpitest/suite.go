@@ -35,8 +35,8 @@ func Collectives(t *testing.T, world WorldFunc) {
 	runTests(t, world, []test{{"collectives of goroutines", 2, sharedWaits}})
 }
 
-// RunOne runs one test, selected by i. The test is from Conformance, or from Limits if the wires to rank 0 are
-// limited. Each rank makes its calls from one goroutine. One returns the name of the test.
+// RunOne runs one test, selected by i. The test is from Conformance, or from Limits if the wires to rank 0 are limited.
+// Each rank makes its calls from one goroutine. RunOne returns the name of the test.
 func RunOne(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
 	all := limits(wire)
 	if len(all) == 0 {
@@ -237,7 +237,7 @@ func (r *rank) await(from int) int32 {
 	return v[0]
 }
 
-// syncWith waits until another rank calls sync as well.
+// syncWith waits until another rank also calls syncWith.
 func (r *rank) syncWith(other int) {
 	r.t.Helper()
 	_, err := mpi.Sendrecv(r.ctx, r.Comm, []int32{0}, other, tagSync, []int32{0}, other, tagSync)

@@ -4,7 +4,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// vectors tests blocks of different lengths, some of them empty, in any places of the buffer.
+// vectors tests blocks of different lengths, some of them empty, anywhere in the buffer.
 func vectors(r *rank) {
 	checkVector(r, r.Comm, value[int32])
 	checkVector(r, r.Comm, value[uint8])
@@ -96,7 +96,7 @@ func checkVector[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T)
 					own = blockAt(b, all, me)
 				}
 				r.must(mpi.Scatterv(r.ctx, comm, all, own, b.counts, b.displs, root))
-				checkSlice(r, "what Scatterv sends", all, want)
+				checkSlice(r, "the send buffer of Scatterv", all, want)
 			} else {
 				r.must(mpi.Scatterv(r.ctx, comm, nil, own, nil, nil, root))
 			}

@@ -54,7 +54,6 @@ type Owner struct {
 	Address string
 }
 
-// fileName returns the name of the owner's file.
 func (o Owner) fileName() string {
 	address := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz.", r) {
@@ -154,7 +153,7 @@ func readRecords(dir *privatedir.Dir, owner Owner) (map[[digestLen]byte][]byte, 
 	return records, nil
 }
 
-// validEntry returns the valid entry of a record.
+// validEntry decodes the entry that the index of a record selects.
 func validEntry(record []byte) (storedEntry, error) {
 	i := binary.LittleEndian.Uint32(record[indexOffset:])
 	if i > 1 {
@@ -236,7 +235,7 @@ func (e *Entry) Restore(now handshake.Instant) handshake.SavedState {
 	return state
 }
 
-// shiftTimes adds by to the times of k that are set.
+// shiftTimes adds by to the times of state that are set.
 func shiftTimes(state *handshake.SavedState, by handshake.Instant) {
 	if state.In.Progress != handshake.NoMessage {
 		state.In.StepTime += by

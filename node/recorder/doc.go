@@ -1,5 +1,5 @@
 // Package recorder keeps the last packets and events of the pairs of a process's ranks, and the last calls of their
-// programs, in memory of a fixed size, so that a failure can be examined of which no recording was made: a flight
+// programs, in memory of a fixed size, so that a failure can be examined even if no recording was in progress: a flight
 // recorder. It keeps the beginning of each packet. It writes recordings for package capture, and does not analyze them
 // itself.
 //

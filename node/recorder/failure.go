@@ -44,7 +44,7 @@ func RecordName(now time.Time, of string, rank, peer int) string {
 
 var namePattern = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d+)?$`)
 
-// IsName reports whether a name has the format of Name.
+// IsName reports whether a name has the format of RecordName.
 func IsName(name string) bool { return namePattern.MatchString(name) }
 
 // Encode returns a record as a compressed file of at most most bytes. It omits the oldest entries if they do not fit.

@@ -23,7 +23,7 @@ type Reader struct {
 	rec       *Recorder
 	addresses Addresses
 	baseTime  time.Time
-	// next holds the number of the next entry of each ring of each rank.
+	// nextEntry holds the number of the next entry of each ring of each rank.
 	nextEntry [][]uint64
 	// hasRead is set after the first call of Read.
 	hasRead bool
@@ -110,8 +110,8 @@ func (rd *Reader) Read(until time.Time) Recording {
 	return rd.toRecording(all)
 }
 
-// read returns the entries of a ring up to a time on its clock. gap reports whether entries before the first one were
-// overwritten.
+// readRing returns the entries of a ring up to a time on its clock. gap reports whether entries before the first one
+// were overwritten.
 func (rd *Reader) readRing(rank, number int, until int64) (list []entry, gap bool) {
 	r, next := &rd.rec.ranks[rank].rings[number], &rd.nextEntry[rank][number]
 	gap = !rd.hasRead && *next > 0
@@ -215,7 +215,7 @@ const (
 	maxExtDatagram = 65507
 )
 
-// packet appends the unit of a packet, or several units if it is longer than an IP packet.
+// appendPacket appends the unit of a packet, or several units if it is longer than an IP packet.
 func (rd *Reader) appendPacket(units []pcapng.Unit, f rankEntry) []pcapng.Unit {
 	unit := pcapng.Unit{Time: rd.baseTime.Add(time.Duration(f.wallTime)), Proto: pcapng.UDP, Data: f.data}
 	if f.kind == entryForeign {

@@ -27,7 +27,7 @@ type Rank struct {
 	rings     []ring
 	pairs     []*pair // by peer; nil if the peer is not recorded
 	calls     *ring   // for calls of the rank's program
-	// cycle is nil unless the rank's kernel is a simulation.
+	// simCycle is nil unless the rank's kernel is a simulation.
 	simCycle func() (simulation, cycle uint64)
 }
 
@@ -71,7 +71,7 @@ func New(memory int, plans []Plan) *Recorder {
 	return rec
 }
 
-// recorded returns the number of pairs of the rank: one per recorded peer, one for unknown addresses, and one for
+// countPairs returns the number of pairs of the rank: one per recorded peer, one for unknown addresses, and one for
 // calls.
 func (p *Plan) countPairs() int {
 	n := 2
@@ -142,7 +142,7 @@ func (r *Rank) SetStartTime(began time.Time) { r.startTime.Store(&began) }
 
 // RecordCycles adds the simulation cycle of the rank's kernel to each packet of the rank, and to packets that other
 // ranks of the recorder send to it. cycle returns the number of starts of the simulation, 0 if it has not started, and
-// the last cycle that it has reported. It is called with locks of engines and rings held. Simulate must be called
+// the last cycle that it has reported. It is called with locks of engines and rings held. RecordCycles must be called
 // before any rank starts.
 func (r *Rank) RecordCycles(cycle func() (simulation, cycle uint64)) { r.simCycle = cycle }
 

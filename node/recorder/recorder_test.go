@@ -135,8 +135,8 @@ func TestLocalPeers(t *testing.T) {
 	}
 }
 
-// TestHalf checks that the packets between two local ranks start where those of both are present, because the older
-// packets of one rank would lack their context.
+// TestHalf checks that the packets between two local ranks start where the packets of both are present, because the
+// older packets of one rank would lack their context.
 func TestHalf(t *testing.T) {
 	local := Peer{Recorded: true}
 	rec := New(3*4*minRingSize, []Plan{{0, []Peer{{}, local, local}}, {1, []Peer{local, {}, local}},
@@ -196,7 +196,7 @@ func TestSharedRings(t *testing.T) {
 	}
 	for _, few := range []int{1, 2} {
 		if r := one(few*minRingSize, peers[1:]...); r.pairs[1] == nil || r.pairs[1].ring == nil {
-			t.Errorf("no ring with room for %d", few)
+			t.Errorf("no ring for a peer in the memory of %d rings", few)
 		}
 	}
 }

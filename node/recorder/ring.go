@@ -63,10 +63,8 @@ const (
 // codeSend is the code of a call that sends a message. The code of a receive is 0.
 const codeSend = 255
 
-// isPacket reports whether the entry is a packet.
 func (k entryKind) isPacket() bool { return k <= entryForeign }
 
-// call reports whether the entry is a call.
 func (k entryKind) isCall() bool { return k >= entryPosted }
 
 // addressLen is the length in bytes of an IPv6 address and a port.

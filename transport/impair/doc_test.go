@@ -16,6 +16,9 @@ func TestDocument(t *testing.T) {
 	}
 	rows := make(map[string]string)
 	for line := range strings.Lines(string(page)) {
+		if line[0] != '|' {
+			continue
+		}
 		cells := strings.Split(strings.Trim(line, "|\n "), "|")
 		for name := range strings.SplitSeq(cells[0], ",") {
 			if name = strings.TrimSpace(name); strings.HasPrefix(name, "`") {

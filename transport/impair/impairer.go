@@ -17,7 +17,7 @@ type Impairer struct {
 	seed  uint64
 	rules []activeRule
 	flows map[direction]*flow
-	// deliveries is the result of Datagram, and next is the buffer in which a rule's result is built.
+	// deliveries is the result of DecideDatagram, and next is the buffer in which a rule's result is built.
 	deliveries, next []Delivery
 }
 
@@ -122,9 +122,9 @@ func (r *activeRule) selects(state *ruleState, now time.Duration, from, to int, 
 	return r.Nth.contains(state.packetsSeen)
 }
 
-// DecideDatagram decides the fate of the next datagram in a direction, which is sent at time now. now must not
-// decrease from one call to the next. Datagram returns the deliveries of the datagram, or none if it is lost.
-// The slice is valid until the next call.
+// DecideDatagram decides the fate of the next datagram in a direction, which is sent at time now. now must not decrease
+// from one call to the next. DecideDatagram returns the deliveries of the datagram, or none if it is lost. The slice is
+// valid until the next call.
 func (im *Impairer) DecideDatagram(now time.Duration, from, to int, b []byte) []Delivery {
 	f, kind := im.flow(from, to), KindOf(b)
 	count := &f.counts[kind]
@@ -146,7 +146,7 @@ func (im *Impairer) DecideDatagram(now time.Duration, from, to int, b []byte) []
 	return im.deliveries
 }
 
-// applyDatagram appends the deliveries that a rule produces from delivery d of a datagram.
+// applyDatagram appends the deliveries that a rule produces from a delivery of a datagram.
 func (r *activeRule) applyDatagram(out []Delivery, state *ruleState, now time.Duration, length int, delivery Delivery,
 	count *Count) []Delivery {
 	if r.Partition || r.Loss > 0 && r.isLost(state) {

@@ -117,7 +117,7 @@ func TestRules(t *testing.T) {
 		{"rules act one after the other",
 			[]string{"duplicate 100%", "nth 2 loss 100%", "delay 1ms", "duplicate 100% late 1ms"}, three[:1],
 			[]string{"[1ms 2ms]"}},
-		{"a later rule does not count what is lost", []string{"nth 1 loss 100%", "nth 1 delay 1ms"}, three,
+		{"a later rule does not count lost packets", []string{"nth 1 loss 100%", "nth 1 delay 1ms"}, three,
 			[]string{"[]", "[1ms]", "[0s]"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestPieces(t *testing.T) {
 		pieces []piece
 		want   []Fate
 	}{
-		{"delay, and what follows cannot overtake", []string{"nth 1 delay 5ms"},
+		{"delay, and later packets cannot overtake", []string{"nth 1 delay 5ms"},
 			[]piece{{0, ack}, {2 * ms, ack}, {9 * ms, ack}},
 			[]Fate{{Delivery{5 * ms, -1}, 0}, {Delivery{3 * ms, -1}, 0}, {Delivery{0, -1}, 0}}},
 		{"a partition stalls until its end", []string{"after 1ms for 5ms partition"},

@@ -95,8 +95,8 @@ func (s Span) String() string {
 	return s.Min.String() + "~" + s.Max.String()
 }
 
-// Range is a range of integers from 1 up, both ends included, written "3" or "3-7". The zero value contains all
-// of them.
+// Range is a range of integers from 1 up, both ends included, written "3" or "3-7". The zero value contains all of
+// these integers.
 type Range struct{ First, Last int }
 
 func (r Range) contains(n int) bool { return r.First == 0 || n >= r.First && n <= r.Last }

@@ -12,11 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Hook decides the fate of one datagram from rank from to rank to. The datagram is delivered once for each
-// duration that Hook returns, after that delay: if there are none, the datagram is lost; a single 0 delivers it
-// at once; two durations deliver it twice. Datagrams that are due at the same time arrive in the order in which
-// they were sent. An equal delay for all datagrams therefore keeps their order, and a delay for only some of
-// them reorders them.
+// Hook decides the fate of one datagram from rank from to rank to. The datagram is delivered once for each duration
+// that Hook returns, after that delay. No durations lose the datagram; a single 0 delivers it at once; two durations
+// deliver it twice. Datagrams that are due at the same time arrive in the order in which they were sent. An equal delay
+// for all datagrams therefore keeps their order, and a delay for only some of them reorders them.
 //
 // b is the network's own copy; a Hook may change it to corrupt the datagram. Hooks run one at a time and must
 // not call methods of the Net.
@@ -113,7 +112,7 @@ func (n *Net) deliverLate() {
 	}
 }
 
-// deliver queues a datagram for its receiver, if that is bound.
+// deliver queues a datagram for its receiver, if the receiver is bound.
 func (n *Net) deliver(to int, a mpe.RxPacket) {
 	if t := n.transports[to]; t != nil {
 		t.queue = append(t.queue, a)

@@ -40,7 +40,7 @@ func header(text string) []byte {
 	return b
 }
 
-// texts returns the datagrams that have arrived so far.
+// texts returns the datagrams received so far.
 func texts(got <-chan mpe.RxPacket) (s []string) {
 	synctest.Wait()
 	for len(got) > 0 {

@@ -54,7 +54,7 @@ func TestMap(t *testing.T) {
 	}
 	entries[0].Kind = CPU
 	if m.Kind(0) != Software {
-		t.Error("changing what Entries returned changed the map")
+		t.Error("changing the result of Entries changed the map")
 	}
 }
 

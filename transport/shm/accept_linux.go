@@ -56,7 +56,7 @@ func (c *Conn) acceptAll() {
 	}
 }
 
-// call is a connection between two ranks over which they set up a link.
+// linkSetup is a connection between two ranks over which they set up a link.
 type linkSetup struct {
 	conn *net.UnixConn
 	mu   sync.Mutex
@@ -137,7 +137,7 @@ func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
 
 // acceptLink makes a link with the memory that p handed over in h.
 func (c *Conn) acceptLink(p *peer, setup *linkSetup, h hello) (*link, error) {
-	var mine [3]int // enter takes ownership
+	var mine [3]int // mapLink takes ownership
 	for i := range mine {
 		fd, err := unix.FcntlInt(uintptr(h.handles[i]), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {

@@ -28,14 +28,14 @@ const (
 // slotAt returns the state in slot i.
 func slotAt(slots []byte, i int) *atomic.Uint64 { return wordAt(slots[i*slotLen:]) }
 
-// adverts is the writer's record of its advertised buffers.
+// advertTable is the writer's record of its advertised buffers.
 type advertTable struct {
 	// slots is in shared memory.
 	slots []byte
 	// usedSlots has a bit for each slot in use. ids holds the number by which invalidate ends each buffer.
 	usedSlots uint64
 	ids       [advertSlots]uint64
-	// good holds the state value in which each buffer may be copied. made counts all buffers ever advertised.
+	// validStates holds the state value in which each buffer may be copied. created counts all buffers ever advertised.
 	validStates [advertSlots]uint64
 	created     uint64
 }

@@ -1,6 +1,6 @@
 package shm
 
-// advertised is a message that the peer advertises.
+// advertisedBuffer is a message that the peer advertises.
 type advertisedBuffer struct {
 	// number identifies the advertised buffer among all buffers that the peer has ever advertised.
 	number uint64

@@ -59,7 +59,7 @@ func TestGet(t *testing.T) {
 	x := deliver(t, a, b, advertising(0, 1, 1, 100))
 	a.Invalidate(1, 1)
 	if b.Get(0, x.Advertised, make([]byte, 100)) {
-		t.Error("what was canceled is taken")
+		t.Error("a canceled message was copied")
 	}
 	if x := deliver(t, a, b, advertising(0, 1, 9, maxSingleCopy+1)); x.Advertised != 0 {
 		t.Error("too much is advertised")
@@ -67,7 +67,7 @@ func TestGet(t *testing.T) {
 	p := advertising(0, 1, 9, 100)
 	p.Exposed = 0
 	if x := deliver(t, a, b, p); x.Advertised != 0 {
-		t.Error("what cannot be canceled is advertised")
+		t.Error("a message that cannot be canceled is advertised")
 	}
 }
 
@@ -116,13 +116,13 @@ func TestAdvertsEndWithTheLink(t *testing.T) {
 	y := deliver(t, a, b, advertising(0, 1, 2, 100))
 	dst := make([]byte, 100)
 	if b.Get(0, x.Advertised, dst) {
-		t.Error("what was advertised over another link is taken")
+		t.Error("a message advertised over another link was copied")
 	}
 	if l.out.adverts.usedSlots != 0 {
 		t.Error("the old link has advertised buffers")
 	}
 	if !b.Get(0, y.Advertised, dst) || bytes.Count(dst, []byte{2}) != 100 {
-		t.Error("what is advertised over this one is not to be had")
+		t.Error("a message advertised over this link was not copied")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestGetUnreadable(t *testing.T) {
 		t.Error("memory was read that is not there")
 	}
 	if !b.Get(0, y.Advertised, make([]byte, 100)) {
-		t.Error("what is there is not taken any more")
+		t.Error("resident memory is no longer copied")
 	}
 	if linked, _ := b.Link(0); !linked {
 		t.Error("the link is closed")
@@ -173,7 +173,7 @@ func TestInvalidateAdvertsRace(t *testing.T) {
 				if b.Get(0, batch[i].Advertised, dst) {
 					taken++
 					if bytes.Count(dst, []byte{byte(next)}) != size {
-						failed <- fmt.Errorf("message %d is not what was advertised", next)
+						failed <- fmt.Errorf("message %d differs from the advertised one", next)
 						return
 					}
 				}

@@ -64,7 +64,7 @@ func TestAdvert(t *testing.T) {
 	}
 }
 
-// TestAdvertSlots checks the limit on concurrent advertised buffers, and that no two of them are the same.
+// TestAdvertSlots checks the limit on concurrent advertised buffers, and that no two of them are equal.
 func TestAdvertSlots(t *testing.T) {
 	w, r := newRing(MinRing)
 	seen := map[uint64]bool{}

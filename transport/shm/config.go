@@ -37,7 +37,7 @@ type Config struct {
 // causes a fault.
 const EnvSingleCopy = "ZRLMPI_SINGLE_COPY"
 
-// applyEnv sets NoSingleCopy if EnvSingleCopy says so.
+// applyEnv sets NoSingleCopy if EnvSingleCopy is "off". It returns an error if the value is invalid.
 func (c *Config) applyEnv() error {
 	switch v := os.Getenv(EnvSingleCopy); v {
 	case "", "auto":

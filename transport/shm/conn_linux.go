@@ -25,7 +25,7 @@ import (
 type Conn struct {
 	cfg       Config
 	localAddr netip.AddrPort
-	// socketDir is the directory in which the peers find the socket of ln.
+	// sockets is the directory in which the peers find the socket of ln.
 	sockets *socketDir
 	ln      *net.UnixListener
 	// peers is indexed by rank; entries of ranks that are not peers are nil.
@@ -43,7 +43,7 @@ type Conn struct {
 	mu sync.Mutex
 	// newLinks holds links that Poll does not know yet, oldest first.
 	newLinks []*link
-	// unlinkedEvent holds events that Poll does not know yet, from peers without a link.
+	// unlinked holds events that Poll does not know yet, from peers without a link.
 	unlinked []unlinkedEvent
 	// reserve provides a file descriptor when the process has run out of them.
 	reserve rlimit.Reserve

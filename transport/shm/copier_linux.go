@@ -29,7 +29,7 @@ type copier struct {
 	mu      sync.Mutex
 	jobs    chan *job
 	lastJob *job
-	// over is the reason why no more jobs are accepted, or nil.
+	// stopReason is the reason why no more jobs are accepted, or nil.
 	stopReason error
 	exited     chan struct{}
 	reader     remoteReader
@@ -94,7 +94,7 @@ func (c *copier) result(j *job) (over bool, err error) {
 	return true, errCopyTimeout
 }
 
-// stop stops the copier. It waits for the copier's goroutine, unless that may be stuck.
+// stop stops the copier. It waits for the copier's goroutine, unless the goroutine may be stuck.
 func (c *copier) stop(reason error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,11 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A descriptor follows the header of a packet whose payload is not in the ring. It contains the address and the
-// length of the payload in the sender's memory. The receiver copies the payload from there, and then changes
-// the state from live to taken. The copy is valid only if that change succeeds: a sender that needs its memory
-// back earlier changes the state from live to over. Neither side therefore ever waits for the other, however
-// long a copy takes.
+// A descriptor follows the header of a packet whose payload is not in the ring. It contains the address and the length
+// of the payload in the sender's memory. The receiver copies the payload from there, and then changes the state from
+// live to copied. The copy is valid only if that change succeeds: a sender that needs its memory back earlier changes
+// the state from live to revoked. Neither side therefore ever waits for the other, however long a copy takes.
 //
 // A state includes the position of its record, so that the state of an older record at the same place does not
 // match.
@@ -50,8 +49,8 @@ func descriptorAt(b []byte) *descriptor {
 	return (*descriptor)(unsafe.Pointer(&b[descriptorOff : descriptorOff+descriptorLen][0]))
 }
 
-// away describes payload that is still in its sender's memory, as the reader sees it. Except for the state, all
-// shared memory is read only once, because the other side may change it.
+// remotePayload describes payload that is still in its sender's memory, as the reader sees it. Except for the state,
+// all shared memory is read only once, because the other side may change it.
 type remotePayload struct {
 	// state points to the state of the descriptor, or to the slot of the advertised buffer.
 	state        *atomic.Uint64

@@ -30,7 +30,7 @@ func TestDescriptor(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		end       uint64 // argument of invalidate, called before the payload is copied
-		before    bool   // valid is called before that
+		before    bool   // isValid is called before that
 		valid     bool
 		confirmed bool
 	}{
@@ -80,7 +80,7 @@ func TestDescriptorsAreForgotten(t *testing.T) {
 		r.release()
 	}
 	if first.isValid() {
-		t.Error("a record that is no more says that it stands")
+		t.Error("an overwritten record is reported as valid")
 	}
 	content := bytes.Clone(w.ring)
 	if w.invalidate(0); len(w.exposed) != 0 || !bytes.Equal(content, w.ring) {

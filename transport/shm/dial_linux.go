@@ -266,8 +266,8 @@ func awaitAnswer(conn *net.UnixConn) error {
 	return nil
 }
 
-// probeAfterLink determines whether p, a lower rank whose link has ended, is still running. It retries, because an
-// exiting process may close the link before it closes its listening socket.
+// probeAfterLink determines whether p, a lower rank whose link ended, is still running. It retries, because an exiting
+// process may close the link before it closes its listening socket.
 func (c *Conn) probeAfterLink(p *peer) {
 	for wait := minBackoff; wait <= maxBackoff && c.ctx.Err() == nil; wait *= 2 {
 		p.mu.Lock()

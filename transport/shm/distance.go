@@ -35,13 +35,13 @@ const (
 type distance struct {
 	// localTime is the time of a copy of minTimedLen bytes within the process.
 	localTime time.Duration
-	// far is set if long payload goes by single copy.
+	// isFar is set if long payload goes by single copy.
 	isFar bool
 	// score is the number of consecutive slow copies. While the ring is tried again, it is the number of fast
 	// copies minus the number of other copies.
 	score int
-	// copyCount counts the copies into the ring; for a far peer, only those since the last trial began. exposed
-	// counts the single copies since then.
+	// copyCount counts the copies into the ring; for a far peer, only the copies since the last trial began.
+	// exposedCount counts the single copies since then.
 	copyCount, exposedCount int
 }
 
@@ -89,7 +89,7 @@ func (d *distance) recordCopy(bytes int, took time.Duration) {
 	}
 }
 
-// setFar sets far, and restarts all counts.
+// setFar sets isFar, and restarts all counts.
 func (d *distance) setFar(far bool) { *d = distance{localTime: d.localTime, isFar: far} }
 
 // localCopyTime returns the time of a copy of minTimedLen bytes within the process, from cache to cache.

@@ -19,24 +19,22 @@
 // mpe/collective defines its contents. Data that a process has published in its buffer can be read until
 // another process takes over the rank.
 //
-// Links are made over Unix sockets, which are named after the ranks' addresses or, in a job, after their
-// numbers. The lower rank calls, and both exchange descriptors. The shared memory has no file, and a socket
-// left behind by a killed process is removed later, so a crash needs no clean-up: the peers see the end of the
-// connection. A rank that restarts is called again. Data in its predecessor's rings is lost, and Poll reports
-// the new link as an mpe.RxConnected. If no process has the rank after a link has ended, Poll reports an
-// mpe.RxPeerDied.
+// Links are made over Unix sockets, which are named after the ranks' addresses or, in a job, after their numbers. The
+// lower rank calls, and both exchange descriptors. The shared memory has no file, and a socket left behind by a killed
+// process is removed later, so a crash needs no clean-up: the peers see the end of the connection. A rank that restarts
+// is called again. Data in its predecessor's rings is lost, and Poll reports the new link as an mpe.RxConnected. If no
+// process has the rank after its link ended, Poll reports an mpe.RxPeerDied.
 //
 // The package must never wait for a peer: packets that do not fit in a ring are rejected. Nor must it trust
 // one: whatever the shared memory contains, the package reads nothing outside the ring and the memory of the
 // peer's process, and it ends an invalid link. Only processes of the same user can connect.
 //
-// The files: ring.go is one direction of a link, and link_linux.go the whole link. conn_linux.go opens and
-// closes a Conn. meeting_linux.go finds the peers' sockets. dial_linux.go and accept_linux.go make links, with
-// the messages of hello_linux.go and the memory of memory_linux.go; limit_linux.go reports limits that prevent
-// a link. poll_linux.go reads packets, sleep_linux.go waits for them, and send_linux.go writes them.
-// descriptor.go has the descriptors of payload, singlecopy_linux.go fetches payload, remote_linux.go reads it,
-// and distance.go decides between ring and single copy. pagemap_linux.go checks whether payload is resident,
-// and copier_linux.go waits until it is. advert.go and advert_linux.go do the same for announced messages.
-// shared_linux.go has the shared buffers. On other systems, conn_other.go reports that shared memory is not
-// supported.
+// The files: ring.go is one direction of a link, and link_linux.go the whole link. conn_linux.go opens and closes a
+// Conn. meeting_linux.go creates the rank's socket and finds the peers' sockets. dial_linux.go and accept_linux.go make
+// links, with the messages of hello_linux.go and the memory of memory_linux.go; limit_linux.go reports limits that
+// prevent a link. poll_linux.go reads packets, sleep_linux.go waits for them, and send_linux.go writes them.
+// descriptor.go has the descriptors of payload, singlecopy_linux.go fetches payload, remote_linux.go reads it, and
+// distance.go decides between ring and single copy. pagemap_linux.go checks whether payload is resident, and
+// copier_linux.go waits until it is. advert.go and advert_linux.go do the same for announced messages. shared_linux.go
+// has the shared buffers. On other systems, conn_other.go reports that shared memory is not supported.
 package shm

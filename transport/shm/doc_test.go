@@ -46,7 +46,7 @@ func TestDocumentNumbers(t *testing.T) {
 		if !strings.Contains(text, x.says) {
 			t.Errorf("section 14 does not say %q", x.says)
 		} else if !x.ok {
-			t.Errorf("%q is not what the code does", x.says)
+			t.Errorf("the code does not match %q", x.says)
 		}
 	}
 }

@@ -146,8 +146,8 @@ func TestMoreThanIsAdvertised(t *testing.T) {
 	}
 }
 
-// TestAdvertOfAnEndedLink checks that a message that was advertised over one link is requested over the next
-// link if the first one has ended.
+// TestAdvertOfAnEndedLink checks that a message that was advertised over one link is requested over the next link if
+// the first one ended.
 func TestAdvertOfAnEndedLink(t *testing.T) {
 	conns, engines := readable(t)
 	before := dataPackets(engines[1])
@@ -205,8 +205,8 @@ func (c *Conn) advertsTo(rank int) uint64 {
 	return p.link.out.adverts.usedSlots
 }
 
-// TestAdvertInvalidated checks that a rank that cancels an unmatched send gets its buffer back immediately, and
-// that the peer does not see what is written to the buffer later.
+// TestAdvertInvalidated checks that a rank that cancels an unmatched send gets its buffer back immediately, and that
+// the peer does not see later writes to the buffer.
 func TestAdvertInvalidated(t *testing.T) {
 	_, engines := readable(t)
 	const size = 100_000

@@ -58,8 +58,8 @@ type hello struct {
 	// ring is the size in bytes of each ring, or 0 if the hello carries no memory. In refuseLink, it is the
 	// resource.
 	ring int
-	// memory identifies memory of the sender for a test read; it is set in requestLink and grantLink. fetches
-	// reports whether the sender can read the receiver's memory; it is set in grantLink and linkReady.
+	// memory identifies memory of the sender for a test read; it is set in requestLink and grantLink. canFetch reports
+	// whether the sender can read the receiver's memory; it is set in grantLink and linkReady.
 	memory   memoryID
 	canFetch bool
 	// handles are the descriptors of the bell, the doorbell page, the shared buffer and the memory.

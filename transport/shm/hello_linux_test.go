@@ -152,6 +152,6 @@ func TestOtherVersion(t *testing.T) {
 	err = new(hello).parse(other, false)
 	if !errors.Is(err, errVersion) || !strings.Contains(err.Error(), "zrlshm03") ||
 		!strings.Contains(err.Error(), helloMagic) {
-		t.Errorf("what is noted is %v", err)
+		t.Errorf("the recorded error is %v", err)
 	}
 }

@@ -57,8 +57,8 @@ func TestMemoryThatNeverComes(t *testing.T) {
 }
 
 const (
-	// liedTo runs ranks 0 and 2. The other two roles run rank 1: hostileAdvert sends a message that is
-	// advertised as a whole, and hostileDescriptor sends one that is not.
+	// liedTo runs ranks 0 and 2. The other two roles run rank 1, whose memory never becomes resident: hostileAdvert
+	// sends a message that is advertised as a whole, and hostileDescriptor sends one that is not.
 	liedTo, hostileAdvert, hostileDescriptor = "target", "hostile advert", "hostile descriptor"
 	// liarSize is the length of the first message. The second is twice as long.
 	liarSize = maxSingleCopy
@@ -199,7 +199,7 @@ func beLiedTo(addrs string) error {
 	}
 	runtime.GC()
 	if _, last := c.Link(1); c.linkTo(1) == nil && !errors.Is(last, errCopyTimeout) {
-		return fmt.Errorf("the link has ended because of %w", last)
+		return fmt.Errorf("the link ended because of %w", last)
 	}
 	// The peer connects again, and this time the message is copied through the ring.
 	for c.linkTo(1) == nil {

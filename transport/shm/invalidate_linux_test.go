@@ -36,7 +36,7 @@ func TestInvalidateRace(t *testing.T) {
 				if b.Fetch(&batch[i], dst) {
 					fetched++
 					if bytes.Count(dst, []byte{byte(next)}) != size {
-						failed <- fmt.Errorf("packet %d is not what was exposed", next)
+						failed <- fmt.Errorf("packet %d differs from the exposed one", next)
 						return
 					}
 				}
@@ -126,7 +126,7 @@ func givenUpSends(t *testing.T, size int) {
 		clear(src)
 		var we *mpe.WaitError
 		if errors.As(err, &we) {
-			if !we.InTransfer { // nothing of it was sent
+			if !we.InTransfer { // no part of it was sent
 				recv.Cancel()
 				<-arrived
 				continue

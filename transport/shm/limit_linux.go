@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// A process that has reached a limit cannot make a link. Unless it says so, the peer keeps waiting and blames
-// the process. The rank therefore reports its limit to the peer (refuseLink), and both ranks report each other
-// as unreachable, with the limit as the reason. Both keep trying to make the link.
+// A process that has reached a limit cannot make a link. Without a report of the limit, the peer would keep waiting and
+// blame the process. The rank therefore reports its limit to the peer (refuseLink), and both ranks report each other as
+// unreachable, with the limit as the reason. Both keep trying to make the link.
 
 // peerLimitError is a limit of the peer's process.
 type peerLimitError struct {
@@ -54,8 +54,8 @@ func (c *Conn) sendRefusal(p *peer, conn *net.UnixConn, err error) {
 	}
 }
 
-// recordFailure records why there is no link to p. If a limit of either process has caused this for some time, failed
-// also reports p as unreachable.
+// recordFailure records why there is no link to p. If a limit of either process has caused this for some time,
+// recordFailure also reports p as unreachable.
 func (c *Conn) recordFailure(p *peer, err error) {
 	if err = rlimit.Descriptor(err); !p.recordFailure(err) {
 		return

@@ -56,11 +56,11 @@ type link struct {
 	peerDoorbell doorbell
 	// ended is set once nothing more is written into in.
 	ended atomic.Bool
-	// distance decides whether long payload to the peer goes through the ring or by single copy. far publishes
-	// this decision; peerFarFlag is the peer's decision.
+	// distance decides whether long payload to the peer goes through the ring or by single copy. farFlag publishes this
+	// decision; peerFarFlag is the peer's decision.
 	distance             distance
 	farFlag, peerFarFlag *atomic.Uint64
-	// canExpose is set if the peer can read our memory. fetches is set if we can read the memory of remote.
+	// canExpose is set if the peer can read our memory. canFetch is set if we can read the memory of remote.
 	canExpose, canFetch bool
 	remote              remote
 	// pages reports which pages of remote are resident; it may be nil.
@@ -77,16 +77,15 @@ type link struct {
 
 	// previous is the previous link to the same peer. It is nil once all packets from that link have been read.
 	previous *link
-	// reported is set once Poll has reported the link. broken is set if the link is invalid. gone is set once
-	// Poll has removed the link.
+	// reported is set once Poll has reported the link. broken is set if the link is invalid. removed is set once Poll
+	// has removed the link.
 	reported, broken, removed bool
-	// postponed holds packets whose payload is not resident in the peer's memory. job reads the payload of the
-	// first one into late.
+	// postponed holds packets whose payload is not resident in the peer's memory. job reads the payload of the first
+	// one into jobBuf.
 	postponed []postponed
 	job       *job
 	jobBuf    []byte
-	// unreadable is set while Poll has not yet reported that the link is broken because payload could not be
-	// fetched.
+	// fetchFailed is set while Poll has not yet reported that the link is broken because payload could not be fetched.
 	fetchFailed bool
 }
 
@@ -108,8 +107,8 @@ func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peer
 	return l
 }
 
-// end stops writing into the link. The peer can still read the packets in the ring, but not exposed payload:
-// that will be retransmitted, and its descriptors would never be ended.
+// end stops writing into the link. The peer can still read the packets in the ring, but not exposed payload, which will
+// be retransmitted: nothing would end its descriptors otherwise.
 func (l *link) end(reason error) {
 	p := l.peer
 	p.mu.Lock()

@@ -1,8 +1,7 @@
 package shm
 
-// Link reports whether there is a link to the peer. If there is none, last is the error that ended the last
-// link or attempt, or nil before the first attempt. For a rank that is not a peer, last is a *SendError with
-// ErrNoPeer.
+// Link reports whether there is a link to the peer. If not, last is the error that ended the last link or attempt, or
+// nil before the first attempt. For a rank that is not a peer, last is a *SendError with ErrNoPeer.
 func (c *Conn) Link(peer int) (linked bool, last error) {
 	p, err := c.peer(peer)
 	if err != nil {

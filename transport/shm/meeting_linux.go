@@ -23,13 +23,13 @@ const ranksFolder = "ranks"
 // user; no other user can write there.
 type socketDir struct {
 	dir *rendezvous.Dir
-	// network identifies the network namespace, within which addresses are unique. It is empty for a job, whose
+	// netNamespace identifies the network namespace, within which addresses are unique. It is empty for a job, whose
 	// ranks find each other by number.
 	netNamespace string
 	name         string // of our socket
 }
 
-// newSocketDir returns the meeting of a rank, which is not open yet, and the path of its directory.
+// newSocketDir returns the socketDir of a rank, which is not open yet, and the path of its directory.
 func newSocketDir(cfg *Config) (dir *socketDir, path string, err error) {
 	dir, path = new(socketDir), cfg.Directory
 	if path == "" {

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// nearLinks is the number of links that every call of Poll reads: the ones that most recently had packets.
-	// Poll also reads farLinks of the other links, in rotation. The cost of a poll therefore does not depend on
-	// the number of ranks.
+	// nearLinks is the number of links that every call of Poll reads: the links that most recently had packets. Poll
+	// also reads farLinks of the other links, in rotation. The cost of a poll therefore does not depend on the number
+	// of ranks.
 	nearLinks, farLinks = 8, 8
 )
 
@@ -26,7 +26,7 @@ type inbox struct {
 	// maxBytes is the approximate maximum number of bytes that one Poll returns.
 	maxBytes int
 	links    []*link
-	// unlinkedEvent holds events to report, from peers without a link.
+	// unlinked holds events to report, from peers without a link.
 	unlinked []unlinkedEvent
 	// unreleased holds the links whose ring contains packets that the last Poll returned.
 	unreleased []*link
@@ -34,7 +34,7 @@ type inbox struct {
 	// returned. reader fetches them.
 	pendingGets []pendingGet
 	reader      remoteReader
-	// nearRotation is the index of the first near link to read, and cursor the index of the first far link to read.
+	// nearRotation is the index of the first near link to read, and farCursor the index of the first far link to read.
 	nearRotation, farCursor int
 	// pollAll makes the next Poll read all links.
 	pollAll bool
@@ -48,7 +48,7 @@ type inbox struct {
 // CanPoll returns true.
 func (c *Conn) CanPoll() bool { return true }
 
-// Poll is like Recv, but returns 0 immediately if nothing has arrived.
+// Poll is like Recv, but returns 0 immediately if no packet is available.
 func (c *Conn) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (n int, err error) {
 	in := c.inbox
 	for _, l := range in.unreleased {

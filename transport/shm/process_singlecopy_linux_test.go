@@ -80,7 +80,7 @@ func fetchAll(c *Conn) error {
 		case !c.Fetch(a, dst):
 			lost++
 		case bytes.Count(dst, []byte{byte(number(a))}) != victimDescriptor:
-			return errors.New("it is not what was exposed")
+			return errors.New("the payload differs from the exposed one")
 		default:
 			got++
 		}
@@ -114,7 +114,7 @@ func TestExposerKilled(t *testing.T) {
 				}
 				if c.Fetch(a, dst) {
 					if bytes.Count(dst, []byte{byte(next)}) != victimDescriptor {
-						t.Fatalf("start %d: packet %d is not what was exposed", life, next)
+						t.Fatalf("start %d: packet %d differs from the exposed one", life, next)
 					}
 				} else if !killed {
 					t.Fatalf("start %d: packet %d was not to be had", life, next)
@@ -131,8 +131,8 @@ func TestExposerKilled(t *testing.T) {
 	}
 }
 
-// TestFetcherStopped checks that a stopped receiver does not block a sender that needs its memory back, and
-// does not see what the sender writes there later.
+// TestFetcherStopped checks that a stopped receiver does not block a sender that needs its memory back, and does not
+// see later writes to that memory.
 func TestFetcherStopped(t *testing.T) {
 	exposing(t)
 	m := transporttest.Map(t, 2)

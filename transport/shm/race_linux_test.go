@@ -215,9 +215,9 @@ func TestPollWhileAsleep(t *testing.T) {
 		}
 	}
 	if !b.Sleep() || rung() {
-		t.Error("the bell rings for what has been read")
+		t.Error("the bell rings for a packet that was read")
 	}
-	b.inbox.doorbell.ring() // by a peer that was interrupted after it cleared the flag
+	b.inbox.doorbell.ring() // as a peer that was interrupted after it cleared the flag
 	if !rung() || !b.Sleep() || rung() {
 		t.Error("the bell that was rung late rings on")
 	}

@@ -19,8 +19,8 @@ func newNonce() *nonce {
 	return n
 }
 
-// id is the address and the value of a process's nonce. The address is 0 if the process's memory must not
-// be read.
+// memoryID is the address and the value of a process's nonce. The address is 0 if the process's memory must not be
+// read.
 type memoryID struct {
 	addr  uint64
 	nonce nonce

@@ -56,8 +56,8 @@ type writer struct {
 	ring []byte
 	// head is the position up to which the reader has read. It is in shared memory.
 	head *atomic.Uint64
-	// pos is the position of the next record. read is the last known value of head. The words at all multiples
-	// of recordAlign from pos up to clean are 0.
+	// pos is the position of the next record. readHead is the last known value of head. The words at all multiples of
+	// recordAlign from pos up to clearedTo are 0.
 	pos, readHead, clearedTo uint64
 	// exposed holds the descriptors that may still be live, oldest first.
 	exposed []exposedPacket
@@ -121,7 +121,7 @@ func (w *writer) publish(off, length int, bit uint32) {
 	w.pos = next
 }
 
-// clearUpTo clears the word at pos. The words between clean and pos become part of a record.
+// clearUpTo clears the word at pos. The words between clearedTo and pos become part of a record.
 func (w *writer) clearUpTo(pos uint64) {
 	if pos < w.clearedTo {
 		return
@@ -131,8 +131,8 @@ func (w *writer) clearUpTo(pos uint64) {
 	w.clearedTo = pos + recordAlign
 }
 
-// prepare clears the free words after the next record. Short records then find them already cleared and in the
-// cache, although the reader had these lines before.
+// prepare clears the free words after the next record. Short records then find them already cleared and in the cache,
+// although the reader's cache had these lines before.
 func (w *writer) prepare() {
 	for w.clearedTo < w.pos+prepareLen && w.clearedTo+recordAlign-w.readHead <= uint64(len(w.ring)) {
 		w.clearUpTo(w.clearedTo)
@@ -169,9 +169,9 @@ func (r *reader) ready() bool {
 }
 
 // nextInto returns the next packet, nil if no packet is available, or errCorruptRing. The bytes are in the ring and
-// valid until release, but the other side may still change them. If the payload of the packet, or of the
-// message that it announces, is not in the ring, nextInto returns only the header, and a locates the payload. a
-// also shows whether the header is a short one.
+// valid until release, but the other side may still change them. If the payload of the packet, or of the message that
+// it announces, is not in the ring, nextInto returns only the header, and sets payload to its location. payload also
+// shows whether the header is a short one.
 func (r *reader) nextInto(payload *remotePayload) (packet []byte, err error) {
 	*payload = remotePayload{}
 	size := len(r.ring)

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// next is nextInto with its result returned.
+// next is like nextInto, but returns the location of the payload.
 func (r *reader) next() (packet []byte, a remotePayload, err error) {
 	packet, err = r.nextInto(&a)
 	return packet, a, err
@@ -199,7 +199,7 @@ func TestWindowFits(t *testing.T) {
 		packets, payload := Window(ring)
 		most := payload + packets*(wordLen+protocol.ExtHeaderLen+recordAlign) + // in flight
 			recordLen(protocol.ExtHeaderLen+MaxPayload) + // padding
-			ring/publishParts + maxPollBytes(ring) + recordLen(protocol.ExtHeaderLen+MaxPayload) // read and not given back
+			ring/publishParts + maxPollBytes(ring) + recordLen(protocol.ExtHeaderLen+MaxPayload) // read and not released
 		if acks := (ring - most) / recordLen(protocol.ExtHeaderLen+protocol.AckLen); acks < 64 {
 			t.Errorf("a ring of %d bytes fits %d acknowledgements", ring, acks)
 		}
@@ -215,7 +215,7 @@ func TestWindowFits(t *testing.T) {
 	}
 }
 
-// hostile are invalid words.
+// hostile contains invalid words.
 var hostile = map[string]uint64{
 	"another position":           recordWord(recordAlign, 100),
 	"no header":                  recordWord(0, protocol.ExtHeaderLen-1),
@@ -300,7 +300,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("a header of %d bytes, and %d of payload are away", len(b), a.payloadLen)
 			}
 			if n > 2*MinRing/recordAlign {
-				t.Fatal("there is no end to it")
+				t.Fatal("the reader does not terminate")
 			}
 		}
 		r.release()

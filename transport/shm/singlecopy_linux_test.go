@@ -183,7 +183,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatalf("%d, %v, %+v", n, err, batch[0])
 	}
 	if _, err := b.Link(0); err == nil {
-		t.Error("it is not said why there is no link")
+		t.Error("the reason for the missing link is not reported")
 	} else if want := "the link to rank 0 is closed: reading the memory of process"; len(err.Error()) < len(want) ||
 		err.Error()[:len(want)] != want {
 		t.Errorf("got %v", err)
@@ -256,7 +256,7 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// verdict makes a peer count as far or near.
+// verdict sets whether a peer counts as far.
 func (c *Conn) verdict(peer int, far bool) {
 	p := c.peers[peer]
 	p.mu.Lock()

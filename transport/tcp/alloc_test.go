@@ -98,8 +98,7 @@ func TestNoAllocations(t *testing.T) {
 func BenchmarkPackets72(b *testing.B)    { benchmarkPackets(b, 64, 0) }
 func BenchmarkPackets32840(b *testing.B) { benchmarkPackets(b, 8, protocol.MaxStreamPayload) }
 
-// benchmarkPackets sends lists of packets in one direction. Each list is sent after the previous one has
-// arrived.
+// benchmarkPackets sends lists of packets in one direction. Each list is sent after the previous one was received.
 func benchmarkPackets(b *testing.B, n, payload int) {
 	conns := pair(b, protocol.Extended, Listen)
 	packets := make([]mpe.Packet, n)

@@ -20,7 +20,7 @@ const (
 type blocks struct {
 	// list holds the bytes in order; only its last block may be partly filled.
 	list [][]byte
-	// waiting is the number of bytes queued or being written, and limit is its maximum.
+	// queuedBytes is the number of bytes queued or being written, and limit is its maximum.
 	queuedBytes, limit int
 	spare              [][]byte
 }
@@ -41,7 +41,7 @@ func (o *blocks) queue(packets []mpe.Packet) int {
 	return len(packets)
 }
 
-// append copies b to the end of the queue, without counting it in waiting.
+// append copies b to the end of the queue, without counting it in queuedBytes.
 func (o *blocks) append(b []byte) {
 	for len(b) > 0 {
 		last := len(o.list) - 1

@@ -67,7 +67,7 @@ type Config struct {
 	// DefaultBackoff.
 	Backoff func(n int) time.Duration
 
-	// isAlive replaces Conn.answers in tests.
+	// isAlive reports whether a connection is alive. It is Conn.answers, except in tests.
 	isAlive func(*Conn, *link) bool
 }
 

@@ -37,8 +37,8 @@ type Conn struct {
 	// inbox, the queue carries only events that do not arrive on a connection.
 	inbox *inbox
 
-	// ctx is canceled when the Conn is closed, and dialing is canceled when closing begins. tasks tracks the
-	// goroutines of the Conn.
+	// ctx is canceled when the Conn is closed, and dialCtx is canceled when closing begins. tasks tracks the goroutines
+	// of the Conn.
 	ctx, dialCtx        context.Context
 	cancel, stopDialing context.CancelFunc
 	tasks               sync.WaitGroup
@@ -54,7 +54,7 @@ var (
 // a *CredentialError if the peers would reject the rank's certificate.
 func Listen(cfg Config) (*Conn, error) { return listen(cfg, true) }
 
-// listen implements Listen. The Conn can be polled if poll is true and pollable allows it.
+// listen implements Listen. The Conn can be polled if poll is true and canUseInbox returns true.
 func listen(cfg Config, poll bool) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)

@@ -181,7 +181,7 @@ func closeEndsEveryGoroutine(t *testing.T, profile protocol.Profile) {
 			t.Error(err)
 		}
 	}
-	// A goroutine disappears only a moment after it has reported its end.
+	// A goroutine disappears only a moment after it has reported that it is done.
 	for deadline := time.Now().Add(transporttest.Timeout); ; runtime.Gosched() {
 		left := ours()
 		if len(left) == 0 {

@@ -1,8 +1,8 @@
 package tcp
 
-// Connection reports whether there is a connection to the peer. If there is none, last is the error that ended
-// the last connection or attempt, or nil before the first attempt. For a rank that is not a peer, last is a
-// *SendError with ErrNoPeer.
+// Connection reports whether there is a connection to the peer. If not, last is the error that ended the last
+// connection or attempt, or nil before the first attempt. For a rank that is not a peer, last is a *SendError with
+// ErrNoPeer.
 func (c *Conn) Connection(peer int) (connected bool, last error) {
 	p, err := c.peer(peer)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 const directPackets = maxReadLen / (protocol.ExtHeaderLen + protocol.MaxStreamPayload)
 
 // directReader reads payload straight into a caller's memory. It handles consecutive packets of one message, each of
-// maximum length. All other data is moved to the reader's buffer. If only a part of an expected packet has
-// arrived, that part stays where it was placed. The next read continues the packet, or skips the rest of it if
-// the placement no longer exists, as if the network had lost the packet.
+// maximum length. All other data is moved to the reader's buffer. If only a part of an expected packet is received,
+// that part stays where it was placed. The next read continues the packet, or skips the rest of it if the placement no
+// longer exists, as if the network had lost the packet.
 type directReader struct {
-	// begun is the number of bytes received so far of a partial packet that was placed directly, or 0. head is
-	// the header of that packet. place is the address of its payload; as a uintptr it does not keep the memory
-	// alive.
+	// partialBytes is the number of bytes received so far of a partial packet that was placed directly, or 0.
+	// partialHead is the header of that packet. partialAddr is the address of its payload; as a uintptr it does not
+	// keep the memory alive.
 	partialBytes int
 	partialHead  [protocol.ExtHeaderLen]byte
 	partialAddr  uintptr
@@ -85,7 +85,7 @@ func (d *directReader) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (t
 	return taken, n, 0
 }
 
-// continues reports whether at is the placement of the partial packet.
+// continuesPartial reports whether at is the placement of the partial packet.
 func (d *directReader) continuesPartial(at *mpe.Placement) bool {
 	return addressOf(at.Buf) == d.partialAddr &&
 		matchesPlacement(at, d.partialHead[:], min(len(at.Buf), protocol.MaxStreamPayload))

@@ -128,7 +128,7 @@ func TestPollPlaces(t *testing.T) {
 				}
 				want := tt.placed
 				if cut > 0 && name == "one message" {
-					want-- // the one that is cut, if it is cut in its header
+					want-- // the cut packet, if it is cut in its header
 				}
 				if (cut == 0 || name == "one message") && p.placed < want {
 					t.Errorf("%s, cut at %d, %d at a time: %d packets were placed, want %d", name, cut, most, p.placed,
@@ -217,7 +217,7 @@ func TestPollPlacesLeavesOut(t *testing.T) {
 					}
 				}
 				if want := append([]string{packets[2]}, behind...); !slices.Equal(got, want) {
-					t.Errorf("%s, cut at %d, pieces of %d: others arrive than what was behind", name, part, piece)
+					t.Errorf("%s, cut at %d, pieces of %d: the packets received after the partial one are wrong", name, part, piece)
 				}
 				if name != "other offset" && name != "shorter" && !bytes.Equal(p.buf, was) {
 					t.Errorf("%s, cut at %d: its memory was written to", name, part)

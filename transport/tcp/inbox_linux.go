@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// run does the part of Conn.run that follows admission, for a Conn without reading goroutines. It makes conn
-// the connection to p, and returns when the connection ends.
+// run does the part of Conn.runLink that follows admission, for a Conn without reading goroutines. It makes conn the
+// connection to p, and returns when the connection ends.
 func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	from := remoteAddr(conn)
 	fd, err := progress.TakeDescriptor(conn)
@@ -139,7 +139,7 @@ func (in *inbox) register(l *link) bool {
 	return true
 }
 
-// end marks a link as finished: it delivers no more data.
+// endLink marks a link as finished: it delivers no more data.
 func (in *inbox) endLink(l *link, reason error) {
 	l.close(reason)
 	l.wire.ended = true

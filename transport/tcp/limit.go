@@ -10,8 +10,7 @@ import (
 )
 
 // recordFailure records why there is no connection to p. If the cause is a limit of this process and it persists,
-// recordFailure reports a peer of the extended profile as unreachable, each time it is called for as long as the limit
-// persists.
+// recordFailure reports a peer of the extended profile as unreachable, on every call while the limit persists.
 func (c *Conn) recordFailure(p *peer, err error) {
 	err = rlimit.Descriptor(err)
 	if !p.recordFailure(err) || p.profile != protocol.Extended {
@@ -24,12 +23,11 @@ func (c *Conn) recordFailure(p *peer, err error) {
 	}
 }
 
-// acceptTimeout is the maximum time that refuseCaller waits for a connection. There may be none: without
-// descriptors, accept fails even if no peer is dialing.
+// acceptTimeout is the maximum time that refuseCaller waits for a connection. None may arrive: without descriptors,
+// accept fails even if no peer is dialing.
 const acceptTimeout = 100 * time.Millisecond
 
-// refuseCaller resets the next incoming connection if err, from accept, says that the process has no descriptor
-// left.
+// refuseCaller resets the next incoming connection if err, from accept, means that the process has no descriptor left.
 func (c *Conn) refuseCaller(err error) {
 	if !rlimit.Is(err) {
 		return

@@ -20,13 +20,13 @@ import (
 type peer struct {
 	rank    int
 	profile protocol.Profile
-	// freeChunks holds the empty chunks. made counts all chunks ever allocated; only the reader of the current link
-	// uses it.
+	// freeChunks holds the empty chunks. chunksMade counts all chunks ever allocated; only the reader of the current
+	// link uses it.
 	freeChunks chan *chunk
 	chunksMade int
 	// tailChunk is the chunk of the last payload or packet that this peer added to the queue. It is nil if another
-	// event followed, or if the chunk was taken from the queue. broken is the number of queued mpe.RxBroken.
-	// The queue owns both.
+	// event followed, or if the chunk was taken from the queue. brokenQueued is the number of queued mpe.RxBroken. The
+	// queue owns both.
 	tailChunk    *chunk
 	brokenQueued int
 
@@ -107,7 +107,7 @@ type link struct {
 	conn *net.TCPConn
 	// stream is conn, or the TLS connection on top of it.
 	stream net.Conn
-	// hasData is set once data has arrived.
+	// hasData is set once data is received.
 	hasData bool
 	// out queues packets to be written to a peer of the extended profile.
 	out *outbox

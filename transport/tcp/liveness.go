@@ -14,9 +14,9 @@ const (
 	maxCandidates = 4
 )
 
-// admit reports whether a connection from p may become its link. If so, it returns with p.admission held; the
-// caller releases it once the link is in place. A plain connection does not replace one that is alive, because
-// a peer is identified only by its IP address.
+// admit reports whether a connection from p may become its link. If so, it returns with p.admissionMu held; the caller
+// releases it once the link is in place. A plain connection does not replace one that is alive, because a peer is
+// identified only by its IP address.
 func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	if p.candidates.Add(1) > maxCandidates {
 		p.candidates.Add(-1)

@@ -97,8 +97,8 @@ func (l *link) withFD(f func(fd int)) {
 	}
 }
 
-// probe(true) makes the kernel probe a connection after a second of silence and then once a second;
-// probe(false) restores the settings of keepAlive. A connection with data in flight needs no probe, because the
+// setProbing(true) makes the kernel probe a connection after a second of silence and then once a second;
+// setProbing(false) restores the settings of keepAlive. A connection with data in flight needs no probe, because the
 // data is retransmitted until it is acknowledged.
 func (l *link) setProbing(on bool) {
 	idle, interval := keepAliveIdle, keepAliveInterval
@@ -106,7 +106,7 @@ func (l *link) setProbing(on bool) {
 		idle, interval = answerTime, answerTime
 	}
 	l.withFD(func(fd int) {
-		// These calls fail if the connection is closed, which state reports.
+		// These calls fail if the connection is closed, which kernelState reports.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(interval/time.Second))
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(idle/time.Second))
 	})

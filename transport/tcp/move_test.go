@@ -25,7 +25,7 @@ func moving(t *testing.T, e *transporttest.End, m *rankmap.Map, credentials *TLS
 	move()
 }
 
-// waitLast waits until the connection to a peer has ended with an error whose text contains text.
+// waitLast waits until the connection to a peer ends with an error that contains text.
 func waitLast(t *testing.T, e *transporttest.End, peer int, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), transporttest.Timeout)

@@ -15,7 +15,7 @@ type outbox struct {
 	blocks
 	// wake has an element if there may be something to write.
 	wake chan struct{}
-	// last is set when nothing more will be queued.
+	// closed is set when nothing more will be queued.
 	closed bool
 
 	// writing holds the blocks being written, and buffers holds the part of them not yet written. The writer
@@ -41,7 +41,7 @@ func (o *outbox) enqueue(packets []mpe.Packet) int {
 	return taken
 }
 
-// take moves the first blocks to writing and returns their number, which is 0 if the queue is empty.
+// takeBlocks moves the first blocks to writing and returns their number, which is 0 if the queue is empty.
 func (o *outbox) takeBlocks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

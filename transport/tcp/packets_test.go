@@ -131,13 +131,13 @@ func fullQueueLosesTheRest(t *testing.T, listen listener) {
 	got := make([]byte, len(want))
 	readFull(t, conn, got)
 	if !bytes.Equal(got, want) {
-		t.Error("what was taken did not arrive as it was")
+		t.Error("accepted packets were not received unchanged")
 	}
 	// Packets are accepted again.
 	for deadline := time.Now().Add(transporttest.Timeout); ; {
 		n, err := c.SendPackets(0, list[:1])
 		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("no room: %v", err)
+			t.Fatalf("the queue is still full: %v", err)
 		}
 		if n == 1 {
 			break

@@ -43,15 +43,15 @@ type inbox struct {
 	// waitMu is held by Recv while it waits on the epoll instance.
 	waitMu sync.Mutex
 
-	// fresh holds new links from which nothing has been read yet, at most one per peer. linksChanged is set if
-	// fresh may not be empty, or if there may be events that do not arrive on a connection.
+	// newLinks holds new links from which nothing has been read yet, at most one per peer. linksChanged is set if
+	// newLinks may not be empty, or if there may be events that do not arrive on a connection.
 	newLinksMu   sync.Mutex
 	newLinks     []*link
 	linksChanged atomic.Bool
 
 	// mu is held by Poll, Sleep and Close. It guards the fields below.
 	mu sync.Mutex
-	// links are the links to read from; at holds the same links, indexed by rank.
+	// links are the links to read from; byRank holds the same links, indexed by rank.
 	links  []*link
 	byRank []*link
 	// nearLink is the link that last had data. streak is the number of consecutive polls that found data there.
@@ -62,7 +62,7 @@ type inbox struct {
 	backlogged *link
 	// placements holds the placements passed to the current Poll, or nil.
 	placements *mpe.Placements
-	// ended holds links that deliver nothing more and will be removed.
+	// endedLinks holds links that deliver nothing more and will be removed.
 	endedLinks []*link
 	events     [readyLinks]unix.EpollEvent
 }
@@ -90,7 +90,7 @@ func newInbox(c *Conn) (*inbox, error) {
 // extended profile without TLS.
 func (c *Conn) CanPoll() bool { return c.inbox != nil }
 
-// Poll is like Recv, but returns 0 immediately if nothing has arrived.
+// Poll is like Recv, but returns 0 immediately if no packet is available.
 func (c *Conn) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	in := c.inbox
 	if in.closed.Load() { // Close may hold mu for long
@@ -147,7 +147,7 @@ func (in *inbox) readAll(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// readReady reads from the nearest link. If that has no data, it reads from the links that have.
+// readReady reads from the nearest link. If that link has no data, it reads from the links that do.
 func (in *inbox) readReady(batch []mpe.RxPacket) (n int) {
 	if in.nearLink != nil && in.streak < nearStreak {
 		if n = in.read(in.nearLink, batch); n > 0 {
@@ -277,7 +277,7 @@ func (in *inbox) deliver(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// broken ends a link that delivered invalid data, and reports it.
+// endInvalid ends a link that delivered invalid data, and reports it.
 func (in *inbox) endInvalid(l *link, batch []mpe.RxPacket, err error) int {
 	in.endLink(l, err)
 	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, SourceAddr: l.from, Bytes: []byte(err.Error())}

@@ -56,7 +56,7 @@ func (c polled) wake() {
 	}
 }
 
-// look polls until something has arrived, and returns at most n packets in order.
+// look polls until a packet is received, and returns at most n packets in order.
 func (c polled) look(n int) []mpe.RxPacket {
 	c.t.Helper()
 	batch := make([]mpe.RxPacket, n)
@@ -87,7 +87,7 @@ func (c polled) dialed(peer int) *net.TCPConn {
 	c.t.Helper()
 	conn := dial(c.t, c.cfg.Map.Addr(peer).Addr(), c.LocalAddr())
 	c.want(mpe.RxConnected, peer)
-	c.quiet() // a full batch may not have been all
+	c.quiet() // more packets may follow a full batch
 	return conn
 }
 

@@ -33,7 +33,7 @@ func TestQueueKeepsOrderAndDoesNotGrow(t *testing.T) {
 		step()
 	}
 	if n := testing.AllocsPerRun(1000, step); n != 0 {
-		t.Errorf("%v allocations, room for %d", n, cap(q.events))
+		t.Errorf("%v allocations, capacity %d", n, cap(q.events))
 	}
 }
 

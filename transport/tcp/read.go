@@ -25,7 +25,7 @@ func (p *peer) takeChunk(l *link) *chunk {
 	}
 }
 
-// put queues data that arrived on l. b must fit in a chunk. put returns false if l is closed before a chunk is
+// enqueue queues data that arrived on l. b must fit in a chunk. enqueue returns false if l is closed before a chunk is
 // free.
 func (c *Conn) enqueue(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
 	if kind == mpe.RxPayload {
@@ -67,7 +67,7 @@ func (c *Conn) readLink(p *peer, l *link) (worked bool, err error) {
 	}
 }
 
-// readPackets does the work of read for a peer of the extended profile.
+// readPackets does the work of readLink for a peer of the extended profile.
 func (c *Conn) readPackets(p *peer, l *link) (worked bool, err error) {
 	var in reader
 	for {

@@ -45,9 +45,9 @@ func (r *reader) readBuffer() []byte {
 // advance records that n more bytes were read.
 func (r *reader) advance(n int) { r.end += n }
 
-// next returns the next packet, which is valid for protocol.ParseExtended, or nil if no complete packet is
-// available. The packet may be used until room is called. The error is a *protocol.FrameError; the stream is
-// unusable after it.
+// next returns the next packet, which is valid for protocol.ParseExtended, or nil if no complete packet is available.
+// The packet is valid until the next call of readBuffer. The error is a *protocol.FrameError; the stream is unusable
+// after it.
 func (r *reader) next() ([]byte, error) {
 	if r.skip > 0 {
 		skipped := min(r.skip, r.end-r.start)
@@ -71,7 +71,7 @@ func (r *reader) next() ([]byte, error) {
 		r.offset += int64(length)
 		return packet, nil
 	}
-	// Only a part of the packet has arrived. Check that its header is valid so far.
+	// Only a part of the packet is available. Check its header already.
 	if _, _, d := protocol.ParseExtendedHeader(have[:protocol.ExtHeaderLen]); !d.OK() {
 		return nil, &protocol.FrameError{Offset: r.offset, Err: d.Err()}
 	}
@@ -84,6 +84,6 @@ func (r *reader) next() ([]byte, error) {
 // hasHeader reports whether a complete header is available, so that next may return a packet or an error.
 func (r *reader) hasHeader() bool { return r.end-r.start >= protocol.ExtHeaderLen }
 
-// unreadBytes returns the number of bytes read but not consumed; head returns those of them that are in the buffer.
+// unreadBytes returns the number of bytes in the buffer that are not consumed yet; head returns these bytes.
 func (r *reader) unreadBytes() int { return r.end - r.start }
 func (r *reader) head() []byte     { return r.buf[r.start:r.end] }

@@ -50,8 +50,8 @@ func (c *Conn) secureConn(p *peer, conn *net.TCPConn) (net.Conn, error) {
 }
 
 // addHandshake records an accepted connection whose handshake begins. If there are already maxHandshakes of them, it
-// closes the oldest. That limit is enough for a peer that dials again before we notice that its last attempt
-// has ended, and other processes with the same IP cannot keep the peer out.
+// closes the oldest. That limit is enough for a peer that dials again before we notice the end of its last attempt, and
+// other processes with the same IP cannot keep the peer out.
 func (p *peer) addHandshake(conn *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 
 func transportAddr(conn net.Conn) netip.AddrPort { return conn.LocalAddr().(*net.TCPAddr).AddrPort() }
 
-// wantLast waits until e's last connection with peer has ended with an error that contains all texts.
+// wantLast waits until e's last connection with peer ends with an error that contains all texts.
 func wantLast(t *testing.T, e *transporttest.End, peer int, texts ...string) {
 	t.Helper()
 	connected, last := e.Transport.(*Conn).Connection(peer)

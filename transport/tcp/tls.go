@@ -52,7 +52,8 @@ func LoadTLS(certificate, key, authority string) (*TLS, error) {
 	return &TLS{Certificate: pair, Authority: pool}, nil
 }
 
-// parseCertificates parses one or more PEM certificates. It fails if there is none, or if one cannot be parsed.
+// parseCertificates parses one or more PEM certificates. It fails if text contains no certificate, or one that cannot
+// be parsed.
 func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block

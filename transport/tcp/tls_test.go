@@ -97,7 +97,7 @@ func TestLoadTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := loaded.Check(ip); err != nil {
-		t.Errorf("what was loaded is refused: %v", err)
+		t.Errorf("the loaded credentials are rejected: %v", err)
 	}
 	_, otherKey, _ := a.writeFiles(t, a.issue(t, valid(ip)))
 	write := func(name, text string) string {

@@ -21,7 +21,7 @@ type wire struct {
 	in     reader
 	direct directReader
 	ended  bool
-	// hasReceived is set once a packet has arrived.
+	// hasReceived is set once a packet is received.
 	hasReceived atomic.Bool
 
 	out outflow
@@ -40,8 +40,8 @@ func (w *wire) read() (int, unix.Errno) {
 	return int(n), 0
 }
 
-// shut shuts down both directions. The peer notices at once; the inbox notices after it has read the data that
-// has already arrived.
+// shut shuts down both directions. The peer notices at once; the inbox notices after it has read the data received
+// before.
 func (w *wire) shut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,13 +68,13 @@ type outflow struct {
 	blocks
 	// firstWritten is the number of bytes of the first block that have been written.
 	firstWritten int
-	// last is set when no more packets are accepted. shutdown is set when the sending side has been shut down.
+	// closed is set when no more packets are accepted. shutdown is set when the sending side has been shut down.
 	closed, shutdown bool
-	// registered is set if the wire is registered with the inbox's epoll instance. asked is set if the instance
+	// registered is set if the wire is registered with the inbox's epoll instance. wantsWrite is set if the instance
 	// reports when the kernel can take more data.
 	registered, wantsWrite bool
 	// lastProgress is the time at which the kernel last took data. timer checks that this was not too long ago;
-	// timing is set while the timer runs.
+	// timerRunning is set while the timer runs.
 	lastProgress time.Time
 	timer        *time.Timer
 	timerRunning bool

@@ -44,7 +44,7 @@ func TestPollFlushes(t *testing.T) {
 				got = append(got, piece[:n]...)
 			}
 			if !bytes.Equal(got, want) {
-				t.Error("what arrived is not what was sent")
+				t.Error("the received data differs from the sent data")
 			}
 			if c.inbox.writersWaiting.Load() != 0 || !c.Sleep() || c.readable(0) {
 				t.Error("nothing waits, and the descriptor is readable")
@@ -78,7 +78,7 @@ func TestPollTinyQueue(t *testing.T) {
 	got := make([]byte, len(want))
 	readFull(t, conn, got)
 	if !bytes.Equal(got, want) {
-		t.Error("what arrived is not what was sent")
+		t.Error("the received data differs from the sent data")
 	}
 	end.Close()
 }
@@ -104,7 +104,7 @@ func TestPollClose(t *testing.T) {
 	wantClosed(t, conn)
 	conn.Close() // Close waits for that
 	if !bytes.Equal(got, want) {
-		t.Error("what arrived is not what was sent")
+		t.Error("the received data differs from the sent data")
 	}
 	if err := errors.Join(<-closed, c.Close()); err != nil {
 		t.Error(err)

@@ -17,14 +17,14 @@ type Plan struct {
 	cfg *config.Config
 	// Medium is the kind of transport that is relayed: Datagrams or Streams.
 	Medium impair.Medium
-	// realAddrs maps each rank to its real address. seen maps each rank to the relay's address that other ranks use.
+	// realAddrs maps each rank to its real address, relayAddrs to the relay's address that other ranks use.
 	realAddrs, relayAddrs *rankmap.Map
 }
 
 // DefaultPool is the default pool of relay addresses. It suits ranks on loopback addresses.
 const DefaultPool = "127.27.18.0/24"
 
-// NewPlan assigns an address from the pool to each rank of cfg, which must be valid. The port is that of the rank's
+// NewPlan assigns an address from the pool to each rank of cfg, which must be valid. The port is the port of the rank's
 // real address. The zero Pool means DefaultPool. transport is "udp" or "tcp"; if it is empty, NewPlan uses
 // defaults.transport of the configuration, or udp if that is not set.
 func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, error) {
@@ -55,7 +55,7 @@ func NewPlan(cfg *config.Config, pool cluster.Pool, transport string) (*Plan, er
 	for i := range cfg.Ranks {
 		rank := &cfg.Ranks[i]
 		if slices.Contains(addrs, rank.Address.Addr()) {
-			return nil, fmt.Errorf("%v is the address of rank %d, and cannot be one of the relay as well: give other "+
+			return nil, fmt.Errorf("%v is the address of rank %d, and cannot also be an address of the relay: give other "+
 				"addresses", rank.Address.Addr(), rank.Rank)
 		}
 		kind := rank.Peer

@@ -91,7 +91,7 @@ func TestPlanErrors(t *testing.T) {
 		{mixed, "", "shm", `transport "shm" cannot be relayed: use udp or tcp`},
 		{mixed, "127.0.1.1-127.0.1.3", "", "has 3 addresses for 4 ranks"},
 		{mixed, "127.0.0.1-127.0.0.4", "",
-			"127.0.0.1 is the address of rank 0, and cannot be one of the relay as well"},
+			"127.0.0.1 is the address of rank 0, and cannot also be an address of the relay"},
 		{elsewhere, "", "tcp", "the ranks are not on loopback addresses: give addresses of this machine"},
 		{elsewhere, "10.0.0.3,10.0.0.4", "", "rank 1 has link.transport tcp, but udp is relayed"},
 		{elsewhere, "10.0.0.3,10.0.0.4", "tcp", ""},

@@ -42,7 +42,7 @@ type counts struct {
 	limitErr error
 }
 
-// Listen opens the sockets of the relay and starts to relay packets as the script says. It returns an error from
+// Listen opens the sockets of the relay and starts to relay packets according to the script. It returns an error from
 // Script.Check, or an error that names an unavailable address.
 func Listen(plan *Plan, s impair.Script) (*Relay, error) {
 	im, err := impair.New(s, plan.Medium, plan.cfg.Addrs())
@@ -73,7 +73,7 @@ func (r *Relay) Close() {
 
 // Report holds the counters of a relay.
 type Report struct {
-	// Seconds is how long the relay has run. Transport is udp or tcp.
+	// Seconds is the uptime of the relay. Transport is udp or tcp.
 	Seconds   float64 `json:"span_seconds"`
 	Transport string  `json:"transport"`
 	Seed      int     `json:"seed"`
@@ -84,8 +84,7 @@ type Report struct {
 	UnknownSource uint64 `json:"unknown_source"`
 	// Failed counts packets that could not be forwarded, and connections that could not be made.
 	Failed uint64 `json:"failed"`
-	// Limit is the error of connections that failed because no file descriptor was left. It is empty if no connection
-	// failed for this reason.
+	// Limit is the error of connections that failed because the process ran out of file descriptors, or empty.
 	Limit string `json:"limit,omitempty"`
 	// SocketDrops counts datagrams that the system dropped because a receive buffer of the relay was full. These losses
 	// are not part of the script.

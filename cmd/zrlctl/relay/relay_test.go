@@ -18,7 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// timeout is how long a test waits for expected data.
+// timeout is the maximum time that a test waits for expected data.
 const timeout = 10 * time.Second
 
 // start starts a relay between three ranks at free addresses.

@@ -16,7 +16,7 @@ const maxPieceLen = 32 << 10
 // TLS, it treats the rest of the stream as payload.
 type splitter struct {
 	reader *bufio.Reader
-	// payloadLeft is the number of payload bytes that follow. endless is true if the rest of the stream is payload.
+	// payloadLeft is the number of payload bytes that follow. allPayload is set if the rest of the stream is payload.
 	payloadLeft int64
 	allPayload  bool
 }
@@ -53,7 +53,7 @@ func (s *splitter) nextPayload() (impair.Kind, []byte, error) {
 }
 
 // nextHeader returns a header, or a whole packet of the extended profile. It returns nil if the stream ends before
-// that. If there is no header, it sets endless and returns nil.
+// that. If there is no header, it sets allPayload and returns nil.
 func (s *splitter) nextHeader() ([]byte, impair.Kind) {
 	b, err := s.reader.Peek(protocol.HeaderLen)
 	if err != nil {

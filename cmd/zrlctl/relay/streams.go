@@ -106,7 +106,7 @@ func (s *streams) relayConn(from, to int, a *net.TCPConn) {
 		directions.Go(p.writeLoop)
 	}
 	directions.Wait()
-	if stop() { // both directions have ended
+	if stop() { // both directions are done
 		a.Close()
 		b.Close()
 	}

@@ -1,6 +1,6 @@
-/* A program that attaches to a rank through rings, by docs/attach.md alone. It sends a message of
-   so many bytes to a rank, which sends it back, so many times, and detaches. With "arena" messages
-   lie in the arena, as far as there is room.
+/* A program that attaches to a rank through rings, written from docs/attach.md alone. It sends a message
+   of BYTES bytes to PEER, which sends it back, TIMES times, and detaches. With "arena", messages are in
+   the arena if they fit.
 
    client SOCKET RANK PEER BYTES TIMES [arena] */
 #define _GNU_SOURCE
@@ -24,7 +24,7 @@ struct ring {
 	uint64_t *written, *read;
 	uint32_t *reader_sleeps, *writer_sleeps;
 	unsigned char *bytes;
-	uint64_t pos; /* what this side has written or read */
+	uint64_t pos; /* bytes written or read by this side */
 };
 
 static int fd, memory = -1;
@@ -33,7 +33,7 @@ static uint32_t chunk;
 static struct ring out, in;
 static unsigned char *arena;
 static uint64_t arena_size;
-static int placed; /* messages are in the arena: what is sent, and behind it what is received */
+static int placed; /* messages are in the arena: the sent one, followed by the received one */
 
 static void fail(const char *what) {
 	fprintf(stderr, "client: %s: %s\n", what, strerror(errno));
@@ -90,7 +90,7 @@ static void wake(uint32_t *flag) {
 static uint64_t readable(void) { return __atomic_load_n(in.written, __ATOMIC_SEQ_CST) - in.pos; }
 static uint64_t room(void) { return size - (out.pos - __atomic_load_n(out.read, __ATOMIC_SEQ_CST)); }
 
-/* Waits until there is something to be read, or room if that is wanted. */
+/* Waits until data can be read or, if want_room is set, until data can be written. */
 static void wait_for(int want_room) {
 	for (int i = 0; i < 1000; i++)
 		if (readable() > 0 || (want_room && room() > 0))
@@ -107,7 +107,7 @@ static void wait_for(int want_room) {
 	if (poll(&socket, 1, 20000) != 1)
 		fail("waiting for the daemon");
 	if (recv(fd, bytes, 1, MSG_PEEK | MSG_DONTWAIT) == 0 && readable() == 0)
-		fail("the daemon has ended");
+		fail("the daemon closed the connection");
 }
 
 static void ring_read(void *to, size_t n) {
@@ -132,8 +132,8 @@ static void ring_read(void *to, size_t n) {
 	}
 }
 
-/* Frames may come while this side waits for room: this program has one operation under way at a
-   time and a receive, whose answers the daemon keeps. So it need not read them meanwhile. */
+/* Frames may arrive while this side waits for space. The program has only one operation and one receive
+   in progress, whose answers the daemon keeps, so it need not read frames meanwhile. */
 static void ring_write(const void *from, size_t n) {
 	const unsigned char *b = from;
 	while (n > 0) {
@@ -233,7 +233,7 @@ static void start(uint64_t id, int kind, int32_t peer, const unsigned char *data
 	}
 }
 
-/* Reads frames until so many operations have ended. What is received goes to data. */
+/* Reads frames until the given number of operations is done. Stores received payload in data. */
 static void finish(int operations, unsigned char *data, uint64_t n) {
 	uint64_t stored = 0;
 	while (operations > 0) {
@@ -257,7 +257,7 @@ static void finish(int operations, unsigned char *data, uint64_t n) {
 		if (frame == DONE && placed)
 			stored += get(b + 24, 8); /* no payload is in frames */
 		if (length - fields > n - stored)
-			fail("more payload than there is room for");
+			fail("payload exceeds the buffer");
 		ring_read(data + stored, length - fields);
 		stored += length - fields;
 		operations -= frame == DONE;
@@ -290,7 +290,7 @@ int main(int argc, char **argv) {
 		start(2 * i + 1, SEND, peer, data, n);
 		finish(2, back, n);
 		if (memcmp(data, back, n)) {
-			fprintf(stderr, "client: message %llu has come back with other bytes\n", (unsigned long long)i);
+			fprintf(stderr, "client: the echo of message %llu differs\n", (unsigned long long)i);
 			return 1;
 		}
 	}

@@ -68,7 +68,7 @@ const (
 	KindOut
 	// KindIn is siMPI_data, on which the role receives the lines of incoming messages.
 	KindIn
-	// KindFeedback is siMPIFeB, on which the role learns that a call has ended.
+	// KindFeedback is siMPIFeB, on which the role learns that a call is complete.
 	KindFeedback
 	numKinds = 4
 )
@@ -206,15 +206,15 @@ type Result struct {
 }
 
 // ErrFrame reports that a frame violates the specification.
-var ErrFrame = errors.New("malformed frame from the simulator: its shim is of another version (zrlctl cosim new " +
-	"writes it)")
+var ErrFrame = errors.New("malformed frame from the simulator: its shim may have another version (regenerate it with " +
+	"zrlctl cosim new)")
 
 // VersionError reports that a simulator uses a different frame format.
 type VersionError struct{ Got uint32 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the simulator's shim has version %d of the frames and this zrlmpid version %d: write it "+
-		"again with zrlctl cosim new, and build the simulator", e.Got, Version)
+	return fmt.Sprintf("the simulator's shim has frame version %d, but this zrlmpid has version %d: regenerate it "+
+		"with zrlctl cosim new, and rebuild the simulator", e.Got, Version)
 }
 
 // BoundaryError reports that a simulator has the streams of a different boundary.
@@ -384,7 +384,7 @@ func ParseResult(b []byte, at Boundary, result *Result) (err error) {
 // idleStreams is the state of idle streams.
 var idleStreams = StreamState{StalledSince: [numKinds]uint64{Never, Never, Never, Never}}
 
-// parseStreams parses a Held. from is the kind of the first stream that it describes.
+// parseStreams parses a StreamState. from is the kind of the first stream that it describes.
 func parseStreams(b []byte, at Boundary, from Kind, cycle uint64, state *StreamState) error {
 	state.Lines, state.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	for i := range state.StalledSince {

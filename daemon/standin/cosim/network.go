@@ -77,7 +77,7 @@ type Network struct {
 	// pending contains the records to send in the next step.
 	pending   []Record
 	fifoLines uint32 // Hello.FIFO
-	// room is the number of bytes that the TCP connections can accept.
+	// tcpCapacity is the number of bytes that the TCP connections can accept.
 	tcpCapacity int
 
 	cycle, lastTransfer uint64
@@ -88,8 +88,8 @@ type Network struct {
 
 // streams is the state of the UDP streams or of the TCP streams.
 type streams struct {
-	// kind is the offset of the kinds of these streams. most is the maximum length of a datagram passed to the
-	// role. The shell splits data that is longer than split.
+	// kind is the offset of the kinds of these streams. maxLen is the maximum length of a datagram passed to the role.
+	// The shell splits data that is longer than maxSegment.
 	kind               Kind
 	maxLen, maxSegment int
 
@@ -131,10 +131,10 @@ func NewNetwork(rank int, ports []uint16) *Network {
 	}
 }
 
-// Room reports whether there is room for another datagram, so that Deliver may be called.
+// HasSpace reports whether another datagram fits, so that Deliver may be called.
 func (n *Network) HasSpace() bool { return n.hasSpace(&n.udp) }
 
-// HasSpaceTCP reports whether there is room for another chunk, so that DeliverTCP may be called.
+// HasSpaceTCP reports whether another chunk fits, so that DeliverTCP may be called.
 func (n *Network) HasSpaceTCP() bool { return n.hasSpace(&n.tcp) }
 
 func (n *Network) hasSpace(s *streams) bool {
@@ -165,7 +165,7 @@ func (n *Network) Deliver(datagram Datagram) bool {
 // DeliverTCP passes a chunk of 1 to MaxChunk bytes from a TCP connection to the role in the next step.
 func (n *Network) DeliverTCP(d Datagram) { n.queueDatagram(&n.tcp, d) }
 
-// hand appends the records that represent a datagram to pending.
+// queueDatagram appends the records that represent a datagram to pending.
 func (n *Network) queueDatagram(s *streams, datagram Datagram) {
 	s.stats.Received++
 	s.newMetas++
@@ -195,7 +195,7 @@ func (n *Network) SetTCPCapacity(bytes int) { n.tcpCapacity = bytes }
 // PortsTCP returns the TCP ports that the role has opened: bit n stands for port protocol.Port + n.
 func (n *Network) PortsTCP() uint32 { return n.tcp.openPorts }
 
-// Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
+// PrepareStep sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
 func (n *Network) PrepareStep(step *Step, lines uint32) error {
 	n.fifoLines = lines
 	*step = Step{Cycles: step.Cycles, Budget: step.Budget, Records: append(step.Records[:0], n.pending...)}
@@ -315,7 +315,7 @@ func (s *streams) context() string {
 		s.current.cycle)
 }
 
-// begin starts to process the datagram described by the oldest metadata.
+// startDatagram begins to process the datagram described by the oldest metadata.
 func (n *Network) startDatagram(s *streams) {
 	m := s.queued[0]
 	s.queued = s.queued[:copy(s.queued, s.queued[1:])]
@@ -390,12 +390,12 @@ func (s *streams) emit() {
 	s.stats.Sent++
 }
 
-// Sent returns the datagrams that were completed in the last step, in order. They are valid until the next call
-// of Advance.
+// Outgoing returns the datagrams that were completed in the last step, in order. They are valid until the next call of
+// Advance.
 func (n *Network) Outgoing() []Datagram { return n.udp.outgoing }
 
 // OutgoingTCP returns the chunks that were completed in the last step. They are valid as long as the result of
-// Sent. Their total length does not exceed the limit set by SetTCPCapacity.
+// Outgoing. Their total length does not exceed the limit set by SetTCPCapacity.
 func (n *Network) OutgoingTCP() []Datagram { return n.tcp.outgoing }
 
 // LastRefusal returns the reason why a datagram or chunk from the role was last dropped, such as an unknown rank or
@@ -410,7 +410,7 @@ func (n *Network) TCPStats() state.Chunks {
 	return state.Chunks{Received: n.tcp.stats.Received, Sent: n.tcp.stats.Sent, Refused: n.tcp.stats.Refused}
 }
 
-// Faulty reports whether the role has broken the rules of its interface.
+// IsFaulty reports whether the role has broken the rules of its interface.
 func (n *Network) IsFaulty() bool { return n.fault != nil }
 
 // Overdue reports whether the role has been delaying a datagram for at least the given number of cycles, and
@@ -422,7 +422,7 @@ func (n *Network) Overdue(cycles uint64) (since uint64, ok bool) {
 	return 0, false
 }
 
-// Between reports whether no datagram or chunk is in progress.
+// IsIdle reports whether no datagram or chunk is in progress.
 func (n *Network) IsIdle() bool { return n.udp.isIdle() && n.tcp.isIdle() }
 
 func (s *streams) isIdle() bool {

@@ -31,7 +31,7 @@ func TestTCPReceives(t *testing.T) {
 	for _, n := range []int{1, 8, 9, 1352, MaxChunk} {
 		b := newNetBench(t)
 		if err := b.step(); err != nil || !b.network.HasSpaceTCP() {
-			t.Fatalf("no room: %v", err)
+			t.Fatalf("no space: %v", err)
 		}
 		b.network.DeliverTCP(Datagram{Rank: 2, Port: 40000, LocalPort: 2725, Bytes: payloadOf(n)})
 		if err := b.step(); err != nil {
@@ -70,10 +70,10 @@ func TestTCPRoom(t *testing.T) {
 		b.tcp.Feedbacks++
 	}
 	if b.tcp.Lines > MinNetworkFIFO || b.tcp.Feedbacks != 1 {
-		t.Fatalf("room for %d lines of %d", b.tcp.Lines, MinNetworkFIFO)
+		t.Fatalf("%d lines held, of %d", b.tcp.Lines, MinNetworkFIFO)
 	}
 	if err := b.step(); err != nil || b.network.HasSpaceTCP() || !b.network.HasSpace() || b.network.IsIdle() {
-		t.Fatalf("%v, room %v and %v", err, b.network.HasSpaceTCP(), b.network.HasSpace())
+		t.Fatalf("%v, space %v and %v", err, b.network.HasSpaceTCP(), b.network.HasSpace())
 	}
 	b.tcp = idleStreams
 	if err := b.step(); err != nil || !b.network.HasSpaceTCP() || !b.network.IsIdle() || !b.last.StopWhenDrained {
@@ -170,7 +170,7 @@ func TestTCPStalls(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	if err := b.step(lines[170]); !errors.Is(err, ErrFrame) {
-		t.Errorf("a line without room: %v", err)
+		t.Errorf("a line beyond the capacity: %v", err)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestTCPFindings(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 		if b.network.HasSpaceTCP() || !b.network.IsFaulty() {
-			t.Error("what is faulty has room")
+			t.Error("a faulty network has space")
 		}
 	}
 	waits := func(kind Kind) StreamState {

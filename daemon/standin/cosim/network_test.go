@@ -318,12 +318,12 @@ func TestNetworkFaults(t *testing.T) {
 			t.Errorf("%s: it waits for %+v", name, w)
 		}
 		if _, overdue := b.network.Overdue(0); overdue || b.network.HasSpace() {
-			t.Errorf("%s: what is faulty is overdue, or has room", name)
+			t.Errorf("%s: a faulty network is overdue or has space", name)
 		}
 		n := len(b.sent)
 		if err := b.step(append([]Record{metaTo(2, 0)}, linesFrom(payloadOf(8))...)...); err != nil ||
 			len(b.sent) != n {
-			t.Errorf("%s: it goes on: %v, %v", name, b.sent, err)
+			t.Errorf("%s: the exchange continues: %v, %v", name, b.sent, err)
 		}
 	}
 }
@@ -385,10 +385,10 @@ func TestNetworkRefusesFrames(t *testing.T) {
 		"lines that it was not given":    {Cycle: 9, StreamState: StreamState{Lines: 1}},
 		"metadata that it was not given": {Cycle: 9, StreamState: StreamState{Feedbacks: 1}},
 		"chunks that it was not given":   {Cycle: 9, TCP: StreamState{Lines: 1}},
-		"TCP metadata without room":      {Cycle: 99, Records: tcpOf(many)},
+		"TCP metadata without space":     {Cycle: 99, Records: tcpOf(many)},
 		"time goes back":                 {Cycle: 1},
 		"a transfer in the future":       {Cycle: 9, Records: []Record{{Kind: KindOutMeta, CycleOffset: 100}}},
-		"metadata without room":          {Cycle: 99, Records: many},
+		"metadata without space":         {Cycle: 99, Records: many},
 	} {
 		b := newNetBench(t)
 		r.StalledSince = never

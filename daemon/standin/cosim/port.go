@@ -103,7 +103,7 @@ type Port struct {
 	phase    phase
 	call     Call
 	nextCall Call
-	hasNext  bool // next contains a pending call
+	hasNext  bool // nextCall is pending
 	early    []earlyLine
 	// linesDone is the number of lines of the message collected or handed over so far, out of total.
 	linesDone, linesTotal uint32
@@ -112,15 +112,15 @@ type Port struct {
 
 	cycle        uint64 // the most recent one reported
 	lastTransfer uint64 // cycle of the last transfer on any stream
-	// lines and feedbacks are the numbers of records for the role that the simulator holds. since is
-	// Held.Since.
+	// lines and feedbacks are the numbers of records for the role that the simulator holds. stalledSince is
+	// StreamState.StalledSince.
 	lines, feedbacks uint32
 	stalledSince     [numKinds]uint64
 	fault            *FaultError
 	findings
 }
 
-// NewPort returns the Port of a rank for messages of up to words words. buf must have length Room(words).
+// NewPort returns the Port of a rank for messages of up to words words. buf must have length BufferLen(words).
 func NewPort(rank, size int, words uint32, buf []byte) *Port {
 	p := &Port{rank: rank, size: size, maxWords: words, buf: buf}
 	for i := range p.stalledSince {
@@ -132,7 +132,7 @@ func NewPort(rank, size int, words uint32, buf []byte) *Port {
 // feedbackFIFO is the maximum number of feedbacks pending in the simulator.
 const feedbackFIFO = 8
 
-// Fill sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is a *FaultError.
+// PrepareStep sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is a *FaultError.
 func (p *Port) PrepareStep(step *Step, lines uint32) error {
 	step.Records, step.StopWhenDrained, step.Calls, step.Lines = step.Records[:0], false, 0, 0
 	if p.phase == faulty {
@@ -338,20 +338,20 @@ func (p *Port) CompleteSend(ok bool) {
 	}
 }
 
-// CompleteReceive completes a receive of words words, which the caller has written to the buffer returned by Next.
+// CompleteReceive completes a receive of words words, which the caller has written to the buffer returned by NextCall.
 func (p *Port) CompleteReceive(words uint32) {
 	p.phase, p.messageWords, p.linesTotal, p.linesDone, p.feedback = answering, words, messageLines(words), 0, feedbackOK
 	clear(p.buf[int(words)*protocol.WordLen : int(p.linesTotal)*lineLen]) // clear the rest of the last line
 }
 
-// Retry makes Next return a failed receive once more, since the role is still waiting for its lines.
+// Retry makes NextCall return a failed receive once more, since the role is still waiting for its lines.
 func (p *Port) Retry() { p.phase = callReady }
 
 // BufferLen returns the length of the buffer that a Port needs for messages of up to words words. It is a multiple
 // of the length of a line.
 func BufferLen(words uint32) int { return int(messageLines(words)) * lineLen }
 
-// Faulty reports whether the role has broken the rules of its interface.
+// IsFaulty reports whether the role has broken the rules of its interface.
 func (p *Port) IsFaulty() bool { return p.fault != nil }
 
 // Overdue reports whether the role has been delaying a message for at least the given number of cycles, and
@@ -372,7 +372,7 @@ func (p *Port) Overdue(cycles uint64) (since uint64, ok bool) {
 	return since, p.cycle-since >= cycles
 }
 
-// Between reports whether no call is in progress.
+// IsIdle reports whether no call is in progress.
 func (p *Port) IsIdle() bool { return p.phase == idle && p.lines == 0 && p.feedbacks == 0 }
 
 // Cycle returns the most recent cycle reported by the simulator.

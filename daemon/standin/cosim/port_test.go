@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// never is the value of Held.Since when no stream is waiting.
+// never is the value of StalledSince when no stream is waiting.
 var never = [numKinds]uint64{Never, Never, Never, Never}
 
 // bench plays a simulator.
@@ -87,7 +87,7 @@ func TestPortSends(t *testing.T) {
 			}
 		}
 		if _, _, ok := b.port.NextCall(); ok {
-			t.Error("a call is carried out twice")
+			t.Error("a call is executed twice")
 		}
 		b.port.CompleteSend(true)
 		if err := b.step(0, 0); err != nil || len(b.feedbacks) != 1 || b.feedbacks[0].Data != feedbackOK {
@@ -152,15 +152,15 @@ func TestPortNamesCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPortQueuesCall checks that a second call waits until the first one has ended, and that a third call is
-// not accepted.
+// TestPortQueuesCall checks that a second call waits until the first one is complete, and that a third call is not
+// accepted.
 func TestPortQueuesCall(t *testing.T) {
 	b := newBench(t, 4)
 	b.step(0, 0, call(protocol.RecvInt, 4, 0), call(protocol.SendInt, 2, 2))
 	b.step(0, 0, message(2)...)
 	var s Step
 	if b.port.PrepareStep(&s, 4); s.Calls != 0 {
-		t.Errorf("room for %d calls", s.Calls)
+		t.Errorf("capacity for %d calls", s.Calls)
 	}
 	if c, _, ok := b.port.NextCall(); !ok || c.Call != protocol.RecvInt {
 		t.Fatalf("%v", c)
@@ -181,7 +181,7 @@ func TestPortReceives(t *testing.T) {
 		b.step(0, 0, call(protocol.RecvInt, 100, 0))
 		_, data, ok := b.port.NextCall()
 		if !ok || len(data) != 400 {
-			t.Fatalf("room of %d bytes", len(data))
+			t.Fatalf("buffer of %d bytes", len(data))
 		}
 		for i := range data {
 			data[i] = 0xee // left over from an earlier message
@@ -264,7 +264,7 @@ func TestPortFaults(t *testing.T) {
 			t.Errorf("%s: then %v", name, err)
 		}
 		if _, _, ok := b.port.NextCall(); ok {
-			t.Errorf("%s: a call is carried out", name)
+			t.Errorf("%s: a call is executed", name)
 		}
 		var s Step
 		if b.port.PrepareStep(&s, 4); s.Calls != 0 || s.Lines != 0 || len(s.Records) != 0 {
@@ -308,7 +308,7 @@ func TestPortWaits(t *testing.T) {
 func TestPortRefusesAnswers(t *testing.T) {
 	for name, s := range map[string]Result{
 		"a cycle back":     {Cycle: 4, StreamState: StreamState{StalledSince: never}},
-		"lines of its own": {Cycle: 9, StreamState: StreamState{Lines: 1, StalledSince: never}},
+		"unexpected lines": {Cycle: 9, StreamState: StreamState{Lines: 1, StalledSince: never}},
 		"feedback":         {Cycle: 9, StreamState: StreamState{Feedbacks: 1, StalledSince: never}},
 		"a transfer to come": {Cycle: 9, StreamState: StreamState{StalledSince: never},
 			Records: []Record{{Kind: KindOut, CycleOffset: 5}}},

@@ -40,7 +40,7 @@ func (r Rule) appliesTo(k Kind) bool {
 // findings are faults of a role that do not stop the exchange.
 type findings []*FaultError
 
-// Findings returns the findings recorded since the previous call.
+// TakeFindings returns the findings recorded since the previous call.
 func (f *findings) TakeFindings() []*FaultError {
 	list := *f
 	*f = nil
@@ -79,7 +79,7 @@ func ruleProblem(boundary Boundary, record Record) (signal, problem string) {
 	return signal, "neither 0 nor 1 while tvalid is 1" + describeBits(boundary, record)
 }
 
-// changedSignal returns the signal whose bits are set in a record, or "" if there is none.
+// changedSignal returns the signal whose bits are set in a record, or "".
 func changedSignal(b Boundary, record Record) string {
 	isCall := !b.Network() && record.Kind == KindCall // its number is in Keep
 	switch {

@@ -52,7 +52,7 @@ func TestPortRules(t *testing.T) {
 			t.Errorf("%s: %v", name, f)
 		}
 		if !b.port.IsFaulty() || len(b.port.TakeFindings()) != 0 {
-			t.Errorf("%s: the exchange goes on", name)
+			t.Errorf("%s: the exchange continues", name)
 		}
 	}
 }

@@ -29,7 +29,7 @@ static void must_read(void *p, size_t n)
 }
 
 /* One call: writes it and the data of a send, and reads the feedback. Returns
- * the words of a received message, or -1 after FAIL. data has room for
+ * the words of a received message, or -1 after FAIL. data has space for
  * MAX_WORDS. */
 static long call(int mpi_call, uint32_t count, uint32_t rank, unsigned char *data)
 {

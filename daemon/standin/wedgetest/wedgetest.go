@@ -20,7 +20,7 @@ func Check(t testing.TB, e *mpe.Engine) {
 	rank := 0
 	e.Counters(func(c *state.RankCounters) { rank = c.Rank }, func(c *state.PeerCounters) {
 		if n := c.Events[state.EventWouldWedge]; n > 0 {
-			t.Errorf("rank %d has sent stand-in %d what would have wedged an FPGA, %d times", c.Rank, rank, n)
+			t.Errorf("rank %d sent stand-in %d messages that would have wedged an FPGA, %d times", c.Rank, rank, n)
 		}
 	})
 }

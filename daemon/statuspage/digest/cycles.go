@@ -23,11 +23,11 @@ type Cycle struct {
 	Text string `json:"text"`
 }
 
-// findCycles returns the cycles in ws and marks the waits that are part of one. It ignores waits that cannot
-// contribute to a deadlock: brief waits; receives from any source, which any other rank may complete; sends
-// whose call has ended, which block nothing; and receives that have cleared the peer to send, which wait for
-// packets and not for another call. For each strongly connected component of the graph, it returns one cycle:
-// the shortest one through the component's oldest wait.
+// findCycles returns the cycles in ws and marks the waits that are part of one. It ignores waits that cannot contribute
+// to a deadlock: brief waits; receives from any source, which any other rank may complete; sends whose call is done,
+// which block nothing; and receives that have cleared the peer to send, which wait for packets and not for another
+// call. For each strongly connected component of the graph, it returns one cycle: the shortest one through the
+// component's oldest wait.
 func findCycles(ws []Wait) []Cycle {
 	asks := make(map[pair]bool)
 	for i := range ws {

@@ -99,8 +99,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsOncePerPair checks that later operations of the same pair are counted, and that a send whose call
-// has ended hides no other wait and closes no cycle.
+// TestWaitsOncePerPair checks that later operations of the same pair are counted, and that a send whose call is done
+// hides no other wait and closes no cycle.
 func TestWaitsOncePerPair(t *testing.T) {
 	gone := sends(1, 9)
 	gone.Sending.Cancelled, gone.Receiving, gone.QueuedReceives = true, receives(1, 4).Receiving, 1

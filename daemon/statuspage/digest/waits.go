@@ -31,7 +31,7 @@ type Wait struct {
 	// messages queued behind it.
 	Retransmissions int `json:"retransmissions,omitempty"`
 	Queued          int `json:"queued,omitempty"`
-	// Cancelled is set if the call that started a send has ended but the transfer continues.
+	// Cancelled is set if the call that started a send is done but the transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
 	// LaterOperations is the number of later operations of the same rank that are waiting for the same peer.
 	LaterOperations int `json:"also,omitempty"`
@@ -155,8 +155,8 @@ func collectWaits(s *state.Status) []Wait {
 	return oncePerPair(ws)
 }
 
-// oncePerPair keeps only the first of the sorted waits of each rank for each peer. Sends whose call has ended
-// are kept as a separate entry.
+// oncePerPair keeps only the first of the sorted waits of each rank for each peer. Sends whose call is done are kept as
+// a separate entry.
 func oncePerPair(ws []Wait) []Wait {
 	type key struct {
 		rank, peer int

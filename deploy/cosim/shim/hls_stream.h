@@ -118,7 +118,7 @@ struct background {
 		static background b;
 		return b;
 	}
-	/* Runs the function once. Returns false if there is none, or if it is running already. */
+	/* Runs the function once. Returns false if no function is set, or if it is already running. */
 	bool once() {
 		if (!run || running) return false;
 		running = true;

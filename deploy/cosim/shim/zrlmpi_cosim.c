@@ -70,7 +70,7 @@ struct gate {
 	uint32_t prompt;     /* holds that ended, followed by valid within PROMPT */
 	uint32_t low;        /* cycles of this hold */
 	uint64_t released;   /* cycle in which the hold ended, or NEVER */
-	uint8_t open;        /* the hold has ended */
+	uint8_t open;        /* the hold is over */
 	uint8_t independent; /* the role has set valid without ready */
 };
 
@@ -301,7 +301,7 @@ static int step(void)
 		else if (kind == FEEDBACK && t->feedback_held < FEEDBACKS)
 			hold_feedback(t, s.boundary == ROLE ? b[0] : get64(b));
 		else
-			return end(2, "records from zrlmpid without room for them");
+			return end(2, "more records from zrlmpid than fit");
 	}
 	clock_gettime(CLOCK_MONOTONIC, &s.began);
 	return 0;

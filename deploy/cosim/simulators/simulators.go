@@ -1,5 +1,5 @@
-// Package simulators builds FPGA simulators for tests: of the roles that zrlctl cosim new writes, and of upstream's
-// BuildMPE.
+// Package simulators builds FPGA simulators for tests: for the roles that zrlctl cosim new writes, and for upstream's
+// MPE.
 package simulators
 
 import (

@@ -176,7 +176,7 @@ module role (
         got <= 0;
       end
       if (header_ends && in_type == DATA && in_size > 2 * LINES) begin
-        $display("the message has %0d words, and this MPE has room for %0d: it is lost", in_size, 2 * LINES);
+        $display("the message has %0d words, and this MPE can store %0d: it is lost", in_size, 2 * LINES);
         $fflush;
       end
       if (repeated) answer <= 1;

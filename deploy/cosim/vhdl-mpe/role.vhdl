@@ -180,7 +180,7 @@ begin
             got        <= 0;
           end if;
           if header_ends and in_type = DATA and in_size > 2 * LINES then
-            report "the message has more than " & integer'image(2 * LINES) & " words, for which this MPE has room: it is lost" severity warning;
+            report "the message has more than " & integer'image(2 * LINES) & " words, the capacity of this MPE: it is lost" severity warning;
           end if;
           if siNRC_Udp_Data_tlast = '1' then
             have_meta   <= '0';

@@ -14,12 +14,12 @@ import (
 type Result[T Number] struct {
 	// X holds the unknowns.
 	X []T
-	// DealTime is the time it takes to deal the matrix out. Solve is the time for the rest, from the right sides to
+	// DealTime is the time it takes to deal the matrix out. SolveTime is the time for the rest, from the right sides to
 	// the unknowns.
 	DealTime, SolveTime time.Duration
 }
 
-// Host solves the equations with matrix a and right sides b. It must run on rank Root; all other ranks of c are
+// Host solves the equations with matrix a and right sides b. It must run on rank Root; all other ranks of comm are
 // workers. If there are no other ranks, it computes everything itself.
 func Host[T Number](ctx context.Context, comm *mpi.Comm, a *Matrix[T], b []T, options Options) (*Result[T], error) {
 	if err := a.check(b, options); err != nil {

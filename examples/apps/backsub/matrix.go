@@ -25,7 +25,7 @@ func (a *Matrix[T]) row(i int) []T { return a.Numbers[i*a.Size+i : (i+1)*a.Size]
 func (a *Matrix[T]) check(b []T, options Options) error {
 	switch n := a.Size; {
 	case n < 1 || n > MaxSize:
-		return fmt.Errorf("%w: a matrix of %d rows: 1 to %d are possible", ErrOptions, n, MaxSize)
+		return fmt.Errorf("%w: a matrix of %d rows: must be 1 to %d", ErrOptions, n, MaxSize)
 	case len(a.Numbers) != n*n:
 		return fmt.Errorf("%w: a matrix of %d x %d with %d numbers", ErrOptions, n, n, len(a.Numbers))
 	case len(b) != n:
@@ -33,7 +33,7 @@ func (a *Matrix[T]) check(b []T, options Options) error {
 	}
 	for i := range a.Size {
 		if a.row(i)[0] == 0 {
-			return fmt.Errorf("%w: row %d, counted from 0, has a 0 on the diagonal: there is no one solution",
+			return fmt.Errorf("%w: row %d, counted from 0, has a 0 on the diagonal: there is no unique solution",
 				ErrOptions, i)
 		}
 	}

@@ -46,7 +46,7 @@ var ErrMessage = errors.New("backsub: unexpected message")
 // Check returns an error if the options are invalid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
-		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
+		return fmt.Errorf("%w: messages of at most %d words: a worker needs at least 1", ErrOptions, o.Words)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (o Options) Check() error {
 // check returns an error if the options are invalid for Host or Serial.
 func (o Options) check() error {
 	if o.Pace < 0 || o.Pace > pace.MaxOperation {
-		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.MaxOperation)
+		return fmt.Errorf("%w: a pace of %v: must be 0 to %v", ErrOptions, o.Pace, pace.MaxOperation)
 	}
 	return nil
 }
@@ -78,11 +78,11 @@ func decodeShape[T Number](words []int32) (s shape, err error) {
 	var zero T
 	switch size := int(unsafe.Sizeof(zero)); {
 	case s.unknowns < 1 || s.unknowns > MaxSize:
-		err = fmt.Errorf("%w: %d unknowns: 1 to %d are possible", ErrMessage, s.unknowns, MaxSize)
+		err = fmt.Errorf("%w: %d unknowns: must be 1 to %d", ErrMessage, s.unknowns, MaxSize)
 	case s.size != size:
-		err = fmt.Errorf("%w: numbers of %d bytes, where this rank has such of %d bytes", ErrMessage, s.size, size)
+		err = fmt.Errorf("%w: numbers of %d bytes, but this rank uses numbers of %d bytes", ErrMessage, s.size, size)
 	case s.pace < 0 || s.pace > pace.MaxOperation:
-		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.MaxOperation)
+		err = fmt.Errorf("%w: a pace of %v: must be 0 to %v", ErrMessage, s.pace, pace.MaxOperation)
 	}
 	return s, err
 }

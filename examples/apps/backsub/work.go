@@ -35,7 +35,7 @@ func Work[T Number](ctx context.Context, comm *mpi.Comm, options Options) error 
 	d := distribution{unknowns: s.unknowns, ranks: comm.Size()}
 	n := d.maxElements()
 	if words := ranks.Blocks() * n * s.size / wordLen; words > options.Words {
-		return fmt.Errorf("%w: the rows that rank %d gets of a matrix of %d are %d words, where it takes %d (its "+
+		return fmt.Errorf("%w: the rows that rank %d gets of a matrix of %d are %d words, but it accepts at most %d (its "+
 			"option words)",
 			ErrMessage, comm.Rank(), s.unknowns, words, options.Words)
 	}

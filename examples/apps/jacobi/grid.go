@@ -36,7 +36,7 @@ func (g *Grid[T]) clone() *Grid[T] {
 
 func (g *Grid[T]) check() error {
 	if g.Size < minColumns || len(g.Cells) != g.Size*g.Size {
-		return fmt.Errorf("%w: a grid of %d lines and %d cells: it is square, of at least %d lines", ErrOptions, g.Size,
+		return fmt.Errorf("%w: a grid of %d lines and %d cells: must be square, with at least %d lines", ErrOptions, g.Size,
 			len(g.Cells), minColumns)
 	}
 	return nil

@@ -9,9 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Host computes the given number of iterations of the grid. It must run on rank Root. All other ranks of c are
-// workers with the same options, which must fit the grid. If there are no other ranks, Host computes everything
-// itself.
+// Host computes the given number of iterations of the grid. It must run on rank Root. All other ranks of comm are
+// workers with the same options, which must fit the grid. If there are no other ranks, Host computes everything itself.
 //
 // The messages to one worker are in upstream's order. Host serves all workers concurrently, whereas upstream's
 // host serves one at a time.
@@ -29,7 +28,7 @@ func Host[T Cell](ctx context.Context, comm *mpi.Comm, grid *Grid[T], iterations
 		return err
 	}
 	if workers := comm.Size() - 1; options.Lines*workers < grid.Size {
-		return fmt.Errorf("%w: %d workers with %d lines each have not enough for a grid of %d", ErrOptions, workers,
+		return fmt.Errorf("%w: %d workers with %d lines each are not enough for a grid of %d lines", ErrOptions, workers,
 			options.Lines, grid.Size)
 	}
 	for worker := 1; worker < comm.Size(); worker++ {

@@ -54,9 +54,9 @@ func (o Options) withDefaults(ranks int) (Options, error) {
 	case ranks < 2:
 		return o, fmt.Errorf("%w: a cluster of %d has no workers", ErrOptions, ranks)
 	case o.Columns < minColumns || o.Columns > MaxColumns:
-		return o, fmt.Errorf("%w: %d columns: %d to %d are possible", ErrOptions, o.Columns, minColumns, MaxColumns)
+		return o, fmt.Errorf("%w: %d columns: must be %d to %d", ErrOptions, o.Columns, minColumns, MaxColumns)
 	case o.Lines < 0 || o.Lines > MaxColumns:
-		return o, fmt.Errorf("%w: %d lines for each worker: 1 to %d are possible, or 0 to share them out", ErrOptions,
+		return o, fmt.Errorf("%w: %d lines for each worker: must be 1 to %d, or 0 for an even share", ErrOptions,
 			o.Lines, MaxColumns)
 	case o.Words < 0:
 		return o, fmt.Errorf("%w: messages of at most %d words: give 1 or more, or 0 for no limit", ErrOptions, o.Words)

@@ -19,7 +19,7 @@ func Work[T Cell](ctx context.Context, comm *mpi.Comm, options Options) error {
 		return err
 	}
 	if mpi.Count[int32](st) != 1 || iterations[0] < 0 {
-		return fmt.Errorf("%w: the first one of rank %d is the number of iterations, in one word", ErrMessage, Root)
+		return fmt.Errorf("%w: the first message from rank %d must be one word, the number of iterations", ErrMessage, Root)
 	}
 	old, next := newBlock[T](options), newBlock[T](options)
 	for range iterations[0] {

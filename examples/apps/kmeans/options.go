@@ -48,7 +48,7 @@ var ErrMessage = errors.New("kmeans: unexpected message")
 // Check returns an error if the options are invalid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
-		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
+		return fmt.Errorf("%w: messages of at most %d words: a worker needs at least 1", ErrOptions, o.Words)
 	}
 	_, err := o.withDefaults()
 	return err
@@ -69,7 +69,7 @@ func (o Options) withDefaults() (Options, error) {
 			*v.value = v.fallback
 		}
 		if *v.value < 1 || *v.value > v.end {
-			return o, fmt.Errorf("%w: %s %d: 1 to %d are possible, and 0 is %d", ErrOptions, v.name, *v.value, v.end,
+			return o, fmt.Errorf("%w: %s %d: must be 1 to %d, or 0 for the default, %d", ErrOptions, v.name, *v.value, v.end,
 				v.fallback)
 		}
 	}

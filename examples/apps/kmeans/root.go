@@ -43,9 +43,9 @@ func Serial(vectors []int32, n int, options Options) (*Result, error) {
 	return result, nil
 }
 
-// Host divides vectors into n clusters, together with all other ranks of c, which must have the same options.
-// It must run on rank Root. The sums of each coordinate must fit in an int32, because the ranks exchange them
-// in that form.
+// Host divides vectors into n clusters, together with all other ranks of comm, which must have the same options. It
+// must run on rank Root. The sums of each coordinate must fit in an int32, because the ranks exchange them in that
+// form.
 //
 // Host makes its collective calls with package mpi, which knows the form that upstream's compiler gave these
 // calls on FPGAs. If collective calls are not ordinary messages, Host uses Send and Recv, as Work does.
@@ -76,7 +76,7 @@ func (o Options) check(vectors []int32, n, ranks int) (Options, error) {
 		return o, fmt.Errorf("%w: %d numbers are not a whole number of vectors of %d", ErrOptions, len(vectors),
 			o.Dimensions)
 	case n < 1 || n > count:
-		return o, fmt.Errorf("%w: %d clusters of %d vectors: there are at least one, and no more than vectors",
+		return o, fmt.Errorf("%w: %d clusters of %d vectors: must be at least 1, and no more than the vectors",
 			ErrOptions, n, count)
 	case count < ranks:
 		// A message cannot be empty.

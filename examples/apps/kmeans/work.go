@@ -46,7 +46,7 @@ func Work(ctx context.Context, comm *mpi.Comm, options Options) error {
 			k = newClusters(options.Dimensions, len(centroids)/options.Dimensions)
 		}
 		if len(centroids) != len(k.centroids) {
-			return fmt.Errorf("%w: %d words of centroids where there were %d before", ErrMessage, len(centroids),
+			return fmt.Errorf("%w: %d words of centroids, but there were %d before", ErrMessage, len(centroids),
 				len(k.centroids))
 		}
 		copy(k.centroids, centroids)
@@ -71,7 +71,7 @@ func Work(ctx context.Context, comm *mpi.Comm, options Options) error {
 func (o *Options) checkVectors(words []int32, err error) error {
 	switch n := len(words); {
 	case errors.Is(err, mpi.ErrTruncate):
-		return fmt.Errorf("%w; this rank takes %d words (its option words)", err, o.Words)
+		return fmt.Errorf("%w; this rank accepts at most %d words (its option words)", err, o.Words)
 	case err != nil:
 		return err
 	case n < 1 || n%o.Dimensions != 0:

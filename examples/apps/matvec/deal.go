@@ -1,6 +1,6 @@
 package matvec
 
-// distribution describes how the rows are distributed: each rank in turn gets each rows at a time.
+// distribution describes how the rows are distributed: each rank in turn gets rowsPerTurn rows.
 type distribution struct{ rows, rowsPerTurn, ranks int }
 
 // rounds returns the number of turns.

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Host computes the product of a and x. It must run on rank Root; all other ranks of c are workers. If there
+// Host computes the product of matrix and x. It must run on rank Root; all other ranks of comm are workers. If there
 // are no other ranks, it computes everything itself.
 func Host[T Number](ctx context.Context, comm *mpi.Comm, matrix *Matrix[T], x []T, options Options) ([]T, error) {
 	if err := matrix.check(x, options); err != nil {

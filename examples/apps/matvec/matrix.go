@@ -20,7 +20,7 @@ type Matrix[T Number] struct {
 func (a *Matrix[T]) check(x []T, options Options) error {
 	switch {
 	case a.Rows < 1 || a.Rows > MaxSize || a.Columns < 1 || a.Columns > MaxSize:
-		return fmt.Errorf("%w: a matrix of %d x %d: 1 to %d rows and columns are possible", ErrOptions, a.Rows,
+		return fmt.Errorf("%w: a matrix of %d x %d: must have 1 to %d rows and columns", ErrOptions, a.Rows,
 			a.Columns, MaxSize)
 	case len(a.Numbers) != a.Rows*a.Columns:
 		return fmt.Errorf("%w: a matrix of %d x %d with %d numbers", ErrOptions, a.Rows, a.Columns, len(a.Numbers))

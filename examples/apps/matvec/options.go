@@ -47,7 +47,7 @@ var ErrMessage = errors.New("matvec: unexpected message")
 // Check returns an error if the options are invalid for a worker.
 func (o Options) Check() error {
 	if o.Words < 1 {
-		return fmt.Errorf("%w: messages of at most %d words: a worker needs room for one", ErrOptions, o.Words)
+		return fmt.Errorf("%w: messages of at most %d words: a worker needs at least 1", ErrOptions, o.Words)
 	}
 	return nil
 }
@@ -58,14 +58,14 @@ func (o Options) check() error {
 	case o.Rows < 0:
 		return fmt.Errorf("%w: %d rows at a time: give 1 or more, or 0 for 1", ErrOptions, o.Rows)
 	case o.Pace < 0 || o.Pace > pace.MaxOperation:
-		return fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrOptions, o.Pace, pace.MaxOperation)
+		return fmt.Errorf("%w: a pace of %v: must be 0 to %v", ErrOptions, o.Pace, pace.MaxOperation)
 	}
 	return nil
 }
 
 // shape is the first message, which describes the computation. All fields are sent as int32.
 type shape struct {
-	// rows and columns are the size of the matrix; each is Options.Rows.
+	// rows and columns are the size of the matrix; rowsPerTurn is Options.Rows.
 	rows, columns, rowsPerTurn int
 	// size is the size of a number in bytes.
 	size int
@@ -89,15 +89,15 @@ func decodeShape[T Number](words []int32, ranks, blocks int, options Options) (s
 	switch size := int(unsafe.Sizeof(zero)); {
 	case s.rows < 1 || s.rows > MaxSize || s.columns < 1 || s.columns > MaxSize || s.rowsPerTurn < 1 ||
 		s.rowsPerTurn > (s.rows+ranks-1)/ranks:
-		err = fmt.Errorf("%w: %d x %d numbers, %d rows at a time: 1 to %d rows and columns are possible, and 1 row "+
+		err = fmt.Errorf("%w: %d x %d numbers, %d rows at a time: must have 1 to %d rows and columns, and 1 row "+
 			"to the share of a rank at a time",
 			ErrMessage, s.rows, s.columns, s.rowsPerTurn, MaxSize)
 	case s.size != size:
-		err = fmt.Errorf("%w: numbers of %d bytes, where this rank has such of %d bytes", ErrMessage, s.size, size)
+		err = fmt.Errorf("%w: numbers of %d bytes, but this rank uses numbers of %d bytes", ErrMessage, s.size, size)
 	case s.pace < 0 || s.pace > pace.MaxOperation:
-		err = fmt.Errorf("%w: a pace of %v: 0 to %v are possible", ErrMessage, s.pace, pace.MaxOperation)
+		err = fmt.Errorf("%w: a pace of %v: must be 0 to %v", ErrMessage, s.pace, pace.MaxOperation)
 	case blocks*s.rowsPerTurn*s.columns*(size/wordLen) > options.Words:
-		err = fmt.Errorf("%w: %d rows of %d columns are %d words, where this rank takes %d (its option words)",
+		err = fmt.Errorf("%w: %d rows of %d columns are %d words, but this rank accepts at most %d (its option words)",
 			ErrMessage, blocks*s.rowsPerTurn, s.columns,
 			blocks*s.rowsPerTurn*s.columns*(size/wordLen), options.Words)
 	}

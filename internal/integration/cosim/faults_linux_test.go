@@ -15,7 +15,7 @@ import (
 // broken is the log message about a role that breaks a rule.
 const broken = "role violates the rules of its interface"
 
-// onLast changes what a role does on the last line of a message.
+// onLast changes the behaviour of a role on the last line of a message.
 func onLast(to string) change {
 	return change{"              if line = last_line then\n                out_last <= '1';",
 		"              if line = last_line then\n                " + to}

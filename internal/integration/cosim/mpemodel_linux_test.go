@@ -374,7 +374,7 @@ func (s *mpeScript) ask(line string) (a mpeAnswer, err error) {
 			a.returned = answer
 		}
 	}
-	return a, fmt.Errorf("upstream's program has ended: %v", s.out.Err())
+	return a, fmt.Errorf("upstream's program exited: %v", s.out.Err())
 }
 
 func (s *mpeScript) compareSent(sent []mpeDatagram) error {

@@ -245,6 +245,6 @@ func TestNetworkCapture(t *testing.T) {
 		}
 	}
 	if seen["DATA 1"] < seen["DATA 0"]+173 {
-		t.Errorf("the echo has cycle %d, and what it answers %d", seen["DATA 1"], seen["DATA 0"])
+		t.Errorf("the echo has cycle %d, and the message %d", seen["DATA 1"], seen["DATA 0"])
 	}
 }

@@ -152,7 +152,7 @@ func TestNetworkTCPFault(t *testing.T) {
 	until(t, "the fault", func() bool { return simulationOf(t, c).Fault })
 	if text := simulationOf(t, c).BlockReason(); !strings.HasPrefix(text, "soNRC_Tcp_Data_tkeep at cycle ") ||
 		!strings.Contains(text, "in the chunk to rank 0") {
-		t.Errorf("it says %q", text)
+		t.Errorf("the problem is %q", text)
 	}
 }
 

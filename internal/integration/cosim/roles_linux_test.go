@@ -140,7 +140,7 @@ func TestRing(t *testing.T) {
 }
 
 // Upstream's program on its CPU library sends messages of all lengths to roles, and verifies the echoes. The library
-// marks all words as integers on the wire, even those of MPI_FLOAT, so the roles receive INT.
+// marks all words as integers on the wire, even for MPI_FLOAT, so the roles receive INT.
 func TestUpstreamProgramMeetsRoles(t *testing.T) {
 	program := upstreamProgram(t)
 	for _, language := range rtl {

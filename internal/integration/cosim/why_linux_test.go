@@ -25,7 +25,7 @@ import (
 
 var write = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
 
-// The codes of calls.
+// Call codes of kernel exec.
 const (
 	sendInt   = 0
 	recvInt   = 1
@@ -33,7 +33,7 @@ const (
 	barrier   = 4
 )
 
-// makesCall is a line of a shell that writes a call, with data of a send.
+// makesCall returns a shell command that writes a call, followed by the data of a send.
 func makesCall(code byte, count, rank uint32, data ...byte) string {
 	b := []byte{code, byte(count), byte(count >> 8), byte(count >> 16), byte(count >> 24), byte(rank), byte(rank >> 8),
 		byte(rank >> 16), byte(rank >> 24)}
@@ -53,20 +53,21 @@ func reads(words int) string { return fmt.Sprintf("head -c %d >/dev/null\n", 5+4
 
 const waits = "exec sleep 1000\n"
 
-// roleFault is a fault of the role of rank 1, a stand-in. Rank 0 sends it messages, and waits for their echoes.
+// roleFault is a fault of the role of rank 1, a stand-in. Rank 0 sends messages to it and waits for the echoes.
 type roleFault struct {
 	name string
-	// script is the program of a kernel exec. A role in simulation has a simulator and the words of the message.
+	// script is the program of kernel exec. A simulated role has a simulator instead, and the number of words of the
+	// messages.
 	script    string
 	simulator string
 	words     int
-	// text is what the finding at the stand-in's daemon has, and causes are its accepted causes, RoleHolds and
-	// Restarted by default.
+	// text is a substring of the finding of the stand-in's daemon. causes are its accepted causes, by default RoleHolds
+	// and Restarted.
 	text   string
 	causes []string
 }
 
-// fromHost are the causes by which the host's daemon alone may name a fault, which sees packets only.
+// fromHost lists the causes that the host's daemon, which only sees packets, may name for a fault.
 var fromHost = []string{
 	diagnosis.ProgramComputes, diagnosis.ProcessEnded, diagnosis.Restarted, diagnosis.OtherCall, diagnosis.WaitsElsewhere,
 	diagnosis.WaitCycle, diagnosis.CountMismatch,
@@ -111,7 +112,7 @@ var roleFaults = []roleFault{
 	{name: "computes", script: makesCall(recvInt, 8, 0) + reads(4) + waits, text: "has made no call for"},
 }
 
-// rolesInSimulation are the roles of TestFaultyRoles, and those that break a rule of their streams, in VHDL.
+// rolesInSimulation returns the roles of TestFaultyRoles, and roles that break a rule of their streams, in VHDL.
 func rolesInSimulation(t *testing.T) (list []roleFault) {
 	t.Helper()
 	broken := brokenRole(t, "vhdl")[0]
@@ -120,7 +121,7 @@ func rolesInSimulation(t *testing.T) (list []roleFault) {
 			simulator: build(t, "vhdl", tt.changes...)})
 	}
 	for number, rule := range streamRules {
-		if rule.problem == "follows tready" { // messages go on
+		if rule.problem == "follows tready" { // it does not stop the messages
 			continue
 		}
 		list = append(list, roleFault{name: fmt.Sprintf("%s: %s", rule.signal, rule.problem), words: 2 * number,
@@ -130,17 +131,17 @@ func rolesInSimulation(t *testing.T) (list []roleFault) {
 	return list
 }
 
-// askedAt are the vantages: the stand-in's daemon, the host's, and both.
+// askedAt names the daemons that are asked: the stand-in's, the host's, or both.
 var askedAt = []string{"stand-in", "host", "both"}
 
-// TestWhyRoles: a fault of a role is named by the stand-in's daemon, and is among what the host's daemon lists.
+// TestWhyRoles checks that the stand-in's daemon names a fault of its role, and that the host's daemon lists it.
 func TestWhyRoles(t *testing.T) {
 	faults := slices.Concat(roleFaults, rolesInSimulation(t))
 	answers := make([][]verdict.Verdict, len(faults))
 	t.Run("faults", func(t *testing.T) {
 		for i := range faults {
 			t.Run(faults[i].name, func(t *testing.T) {
-				kernel := faults[i].kernel(t) // a daemon that starts changes the umask for a moment
+				kernel := faults[i].kernel(t) // before the daemons start, as they change the umask for a moment
 				t.Parallel()
 				answers[i] = faults[i].explained(t, kernel)
 			})
@@ -169,7 +170,7 @@ func TestWhyRoles(t *testing.T) {
 	}
 }
 
-// kernel is that of the stand-in, and what its rank has besides.
+// kernel returns the kernel setting of the stand-in, and further settings of its rank.
 func (f *roleFault) kernel(t *testing.T) string {
 	t.Helper()
 	if f.simulator != "" {
@@ -182,7 +183,7 @@ func (f *roleFault) kernel(t *testing.T) string {
 	return fmt.Sprintf("\"exec:%s\", kernel_options: {words: 8192}", path)
 }
 
-// explained asks when the host has waited for a while.
+// explained diagnoses the fault after the host has waited for a while, and returns a verdict for each of askedAt.
 func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 	net, log := loopback.Network(t), daemon.Options{Log: zap.NewNop()}
 	const more = "defaults: {profile: cloudfpga, deadlines: {clear: 2m, data: 2m, ack: 2m}}"
@@ -197,7 +198,7 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 	defer cancel()
 	exchange.Go(func() {
 		for message := make([]byte, 4*cmp.Or(f.words, 4)); ctx.Err() == nil; {
-			if f.simulator != "" { // the echo is received before it comes
+			if f.simulator != "" { // Ping sends and receives at the same time
 				_ = host.Client.Ping(ctx,
 					control.PingRequest{From: 0, To: 1, Words: f.words, Count: 100, Datatype: "int", Timeout: "0s"},
 					func(control.Trip) error { return nil })
@@ -217,7 +218,7 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 	var asked [3]*diagnosis.Diagnosis
 	until(t, "the host to wait because of "+f.text, func() bool {
 		both := []diagnosis.Source{source(standin), source(host)}
-		for i, from := range [][]diagnosis.Source{both[:1], both[1:], both} { // of the same moment
+		for i, from := range [][]diagnosis.Source{both[:1], both[1:], both} { // of the same states
 			asked[i] = diagnosis.Diagnose(from, diagnosis.MinWaitAge)
 		}
 		return len(asked[1].Findings) > 0 && asked[1].Findings[0].Seconds > 2 &&
@@ -235,7 +236,7 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 		is := verdict.Compare(d, func(cause string, rank, peer int) bool {
 			return slices.Contains(causes, cause) && (rank == 1 || peer == 1 || cause == diagnosis.WaitCycle)
 		})
-		// of such a wait the stand-in's daemon knows nothing
+		// The stand-in's daemon does not know that the host waits in such a receive.
 		switch unknown := i == 0 && asked[1].Findings[0].Call == diagnosis.Recv; {
 		case unknown && is == verdict.Silent:
 		case is > verdict.Listed, i != 1 && !strings.Contains(d.Text(), f.text):

@@ -1,4 +1,4 @@
-// Package hangs has tests of hangs on real sockets: each must be explained by its root cause, whichever host is asked.
-// Those with a deployed node, real or a model, have one vantage only: no answer there may be certain and wrong, and no
-// list without the cause.
+// Package hangs tests the diagnosis of hangs on real sockets. Whichever host is asked, the diagnosis must name the root
+// cause. In hangs with a deployed node, real or a model, only the host can be asked: an answer that is certain must be
+// right, and a list must contain the cause.
 package hangs

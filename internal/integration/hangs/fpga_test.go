@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestFPGA: hangs of which an FPGA, which nobody can ask, is one side.
+// TestFPGA diagnoses hangs between a host and an FPGA, which cannot be asked.
 func TestFPGA(t *testing.T) {
 	const sends = "s5000" // 15 datagrams
 	for _, tt := range []struct {

@@ -12,7 +12,7 @@ import (
 
 type program func(ctx context.Context, world *mpi.Comm) error
 
-// sends and receives are programs of one call, of so many words.
+// sends and receives are programs of one call with the given number of words.
 func sends(to, tag, words int) program {
 	return func(ctx context.Context, world *mpi.Comm) error {
 		return mpi.Send(ctx, world, make([]int32, words), to, tag)
@@ -62,7 +62,7 @@ const (
 	long        = 100_000
 )
 
-// TestFullCredit: a rank sends more than another one has room for, and that one never receives.
+// TestFullCredit has a rank use up the credit of a peer that never receives.
 func TestFullCredit(t *testing.T) {
 	c := newCluster(t)
 	text := strings.Replace(c.text(extendedUDP, "1, run: host", "2, run: host"), "ranks:",
@@ -83,7 +83,7 @@ func TestFullCredit(t *testing.T) {
 	c.fromEach(w)
 }
 
-// TestPrograms: hangs of programs whose ranks all run.
+// TestPrograms diagnoses hangs of programs whose ranks all run.
 func TestPrograms(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -151,7 +151,7 @@ func TestPrograms(t *testing.T) {
 				c.run(rank, program)
 			}
 			c.explained(tt.want)
-			if tt.defaults != cloudFPGA { // which has no questions
+			if tt.defaults != cloudFPGA { // it cannot ask other ranks
 				c.fromEach(tt.want)
 			}
 		})

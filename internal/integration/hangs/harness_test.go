@@ -23,29 +23,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// after is from what age on waits count in these tests, and causeTime how long a cause may take to show.
+// after is the minimum age of a wait that is diagnosed, and causeTime the time limit for a diagnosis.
 const (
 	after     = 100 * time.Millisecond
 	causeTime = 20 * time.Second
 )
 
-// moments are when a hang is looked at, from its beginning.
+// moments are the ages of a hang at which it is diagnosed.
 var moments = []time.Duration{2 * time.Second, 5 * time.Second}
 
-// namespace is where the sockets of a rank are: a network namespace, or the process's.
+// namespace runs functions in the network namespace of a rank, which may be the namespace of the process.
 type namespace interface{ Do(f func()) }
 
 type here struct{}
 
 func (here) Do(f func()) { f() }
 
-// cluster has ranks in this process. Each is a job of its own, as on a host of its own: the tools ask each by its
+// cluster runs ranks in this process. Each rank is a separate job, as on a separate host, and answers tools on its own
 // socket.
 type cluster struct {
 	t    *testing.T
 	name string
 	net  string // the first three numbers of the addresses
-	// ctx is that of the programs, which cancel ends.
+	// ctx is the context of the programs. cancel ends them.
 	ctx    context.Context
 	cancel func()
 
@@ -72,7 +72,7 @@ func (c *cluster) close() {
 	c.cancel()
 	c.ended.Wait()
 	for rank := range c.ranks {
-		c.stop(rank, 100*time.Millisecond) // what hangs does not end
+		c.stop(rank, 100*time.Millisecond) // its program may still hang
 	}
 }
 
@@ -88,9 +88,8 @@ func (c *cluster) stop(rank int, wait time.Duration) {
 	}
 }
 
-// retry makes an attempt to bind a socket until it succeeds: a process that is being started has all sockets of this
-// one
-// for a moment, those too that are closed meanwhile.
+// retry calls bind until it succeeds. A process that is being started briefly shares all sockets of this process,
+// including sockets that this process closes in the meantime.
 func retry(bind func() error) (err error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -102,7 +101,8 @@ func retry(bind func() error) (err error) {
 	return err
 }
 
-// text is a configuration of ranks whose addresses end with the given numbers. An entry may have more: "2, peer: fpga".
+// text returns a configuration of ranks whose addresses end with the given numbers. An entry may have further settings:
+// "2, peer: fpga".
 func (c *cluster) text(defaults string, ranks ...string) string {
 	b := strings.Builder{}
 	fmt.Fprintf(&b, "control: {socket: \"\"}\nhttp: {listen: \"\"}\ndefaults: {%s}\nranks:\n", defaults)
@@ -112,7 +112,7 @@ func (c *cluster) text(defaults string, ranks ...string) string {
 	return b.String()
 }
 
-// start starts a rank of a configuration, and answers the tools.
+// start starts a rank of a configuration and a server for tools.
 func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
 	c.t.Helper()
 	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
@@ -157,7 +157,7 @@ func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
 	return r
 }
 
-// run runs the program of a rank until the test ends. It may fail then.
+// run runs the program of a rank until the test ends. Errors after the end of the test are ignored.
 func (c *cluster) run(rank int, program func(ctx context.Context, world *mpi.Comm) error) {
 	c.t.Helper()
 	world, err := mpi.New(c.ranks[rank].Engine)
@@ -171,7 +171,7 @@ func (c *cluster) run(rank int, program func(ctx context.Context, world *mpi.Com
 	})
 }
 
-// sources asks the ranks, or only some.
+// sources asks all ranks, or only the given ones.
 func (c *cluster) sources(only ...int) (list []diagnosis.Source) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -199,12 +199,13 @@ func (c *cluster) sources(only ...int) (list []diagnosis.Source) {
 
 const anyPeer = -2
 
-// want is what is to be found.
+// want is the expected finding.
 type want struct {
 	cause      string
 	rank, peer int
 	call       diagnosis.Call
-	// peer is anyPeer where several ranks wait for the same rank. step and text are in the finding's Step and Text.
+	// peer is anyPeer if several ranks wait for the same rank. step and text are substrings of the finding's Step and
+	// Text.
 	step, text string
 }
 
@@ -213,13 +214,13 @@ func (w want) of(f *diagnosis.Finding) bool {
 		(f.Call == w.call || w.call == "") && strings.Contains(f.Step, w.step) && strings.Contains(f.Text, w.text)
 }
 
-// explained waits until the diagnosis of all ranks, or only some, is what is wanted.
+// explained waits until the diagnosis of all ranks, or only of the given ones, is the expected one.
 func (c *cluster) explained(w want, only ...int) *diagnosis.Diagnosis {
 	c.t.Helper()
 	return explained(c.t, w, func() []diagnosis.Source { return c.sources(only...) })
 }
 
-// fromEach verifies that the cause is found from each rank alone, which asks the others over its links.
+// fromEach verifies that each rank alone finds the cause by asking the other ranks over its links.
 func (c *cluster) fromEach(w want) {
 	c.t.Helper()
 	for rank := range c.ranks {
@@ -236,8 +237,8 @@ func (c *cluster) fromEach(w want) {
 	}
 }
 
-// explained waits until the diagnosis has exactly one finding, which is the one that is wanted, and looks at it from
-// each rank that waits.
+// explained waits until the expected finding is the only one of the diagnosis, and checks that each waiting rank sees
+// it.
 func explained(t *testing.T, w want, ask func() []diagnosis.Source) (d *diagnosis.Diagnosis) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -259,7 +260,7 @@ func explained(t *testing.T, w want, ask func() []diagnosis.Source) (d *diagnosi
 	return d
 }
 
-// until waits until the diagnosis of all ranks is as it should be.
+// until waits until ok returns true for the diagnosis of all ranks.
 func (c *cluster) until(what string, ok func(d *diagnosis.Diagnosis) bool) {
 	c.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -270,12 +271,12 @@ func (c *cluster) until(what string, ok func(d *diagnosis.Diagnosis) bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("%s is not so:\n%s", what, d.Text())
+			c.t.Fatalf("timed out waiting for %s:\n%s", what, d.Text())
 		}
 	}
 }
 
-// exchange has two ranks exchange messages, and waits until a while has passed since.
+// exchange exchanges messages between two ranks, and then waits for a while.
 func (c *cluster) exchange(a, b int) {
 	c.t.Helper()
 	for _, pair := range [][2]int{{a, b}, {b, a}} {

@@ -20,38 +20,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// hang is a hang of three ranks, each on its host, with its cause.
+// hang is a hang of three ranks on three hosts, with its cause.
 type hang struct {
 	name string
-	// c: the programs are in C, otherwise in Go. job: each program is a rank itself, otherwise it uses a daemon's.
+	// c is set if the programs are in C instead of Go. job is set if each program is a rank itself instead of using the
+	// rank of a daemon.
 	c, job   bool
 	defaults string
-	// programs are the steps of each rank, and kernels those of the ranks that are stand-ins.
+	// programs are the steps of each rank, and kernels the kernels of ranks that are stand-ins.
 	programs, kernels [3]string
 	// edits are replacements in each host's configuration.
 	edits map[int][]string
-	// before is done before daemons and programs are started, disturb when the programs are ready.
+	// before is called before daemons and programs are started, and disturb when the programs are ready.
 	before, disturb func(s *site)
 	// hung are the ranks that hang, as digits.
 	hung  string
 	cause cause
-	// silent is why nothing is said on a host where a rank hangs.
+	// silent is the reason why there is no diagnosis on a host where a rank hangs.
 	silent string
 }
 
-// cause is what is to be found: one of some IDs, of which the first says most, at a rank, or between it and a peer.
+// cause is the expected cause: one of several IDs, the most specific first, at a rank or between a rank and a peer.
 type cause struct {
 	ids        string
 	rank, peer int
 }
 
-// of is a cause at one rank.
+// of returns a cause at one rank.
 func of(rank int, ids ...string) cause { return cause{strings.Join(ids, " "), rank, -1} }
 
-// between is a cause of two ranks; of packets that do not arrive the first is their sender.
+// between returns a cause between two ranks. If packets are lost, the first rank is their sender.
 func between(rank, peer int, ids ...string) cause { return cause{strings.Join(ids, " "), rank, peer} }
 
-// fits reports whether a cause that was found is the one.
+// fits reports whether a found cause is the expected one.
 func (h *hang) fits(id string, rank, peer int) bool {
 	c := &h.cause
 	switch {
@@ -84,7 +85,7 @@ func (s *site) signal(p *os.Process, signal unix.Signal) {
 	}
 }
 
-// daemonGets sends a signal to a daemon, which then does not answer.
+// daemonGets returns a disturbance that sends a signal to a daemon, which then does not answer.
 func daemonGets(host int, signal unix.Signal) func(s *site) {
 	return func(s *site) {
 		s.signal(s.daemons[host].Process, signal)
@@ -100,7 +101,7 @@ func restart(host int) func(s *site) {
 	}
 }
 
-// startAgain kills the program of a rank, and starts it again, from its beginning.
+// startAgain returns a disturbance that kills the program of a rank and starts it anew.
 func startAgain(rank int) func(s *site) {
 	return func(s *site) {
 		kill(rank)(s)
@@ -114,8 +115,8 @@ func startAgain(rank int) func(s *site) {
 	}
 }
 
-// restartInMessage restarts a daemon whose rank has asked rank 0 to send, and of which packets to it were blocked until
-// then.
+// restartInMessage returns a disturbance that restarts a daemon after its rank has asked rank 0 to send. Packets from
+// rank 0 are blocked until then.
 func restartInMessage(host int) func(s *site) {
 	return func(s *site) {
 		s.until("the request to be cleared", func() bool {
@@ -129,14 +130,14 @@ func restartInMessage(host int) func(s *site) {
 
 func absent(host int) func(s *site) { return func(s *site) { s.gone[host] = true } }
 
-// block has the router drop packets from a host to another one.
+// block makes the router drop packets from a host to another one.
 func block(from, to int) func(s *site) {
 	return func(s *site) {
 		s.ip(s.router, fmt.Sprintf("rule add from %s to %s blackhole", address(from), address(to)))
 	}
 }
 
-// reject has it refuse them.
+// reject makes the router reject them.
 func reject(from, to int) func(s *site) {
 	return func(s *site) {
 		s.ip(s.router, fmt.Sprintf("rule del from 10.9.%d.254 blackhole", from),
@@ -144,7 +145,7 @@ func reject(from, to int) func(s *site) {
 	}
 }
 
-// translate has it change the source address of packets from a host to another one.
+// translate makes the router change the source address of packets from a host to another one.
 func translate(from, to int) func(s *site) {
 	return func(s *site) {
 		nft := exec.Command(needs.Program(s.t, "translated addresses", "nft", "nftables"),
@@ -166,7 +167,7 @@ func cut(a, b int) func(s *site) {
 	}
 }
 
-// secure gives the hosts TLS: each has a certificate of the authority of its letter, or none.
+// secure configures TLS on the hosts. Each letter selects the authority that issued the certificate of a host.
 func secure(authorities string) func(s *site) {
 	return func(s *site) {
 		var hosts []string
@@ -187,12 +188,12 @@ func down(host int) func(s *site) {
 	return func(s *site) { s.ip(s.host[host], "link set eth0 down") }
 }
 
-// narrow has the link of the router to a host carry short packets only, of which it does not inform.
+// narrow lowers the MTU of the router's link to a host. The router sends no ICMP errors about dropped packets.
 func narrow(host int) func(s *site) {
 	return func(s *site) { s.ip(s.router, fmt.Sprintf("link set port%d mtu 1000", host)) }
 }
 
-// The accepted names of causes, the one that says most first.
+// The accepted names of causes, the most specific first.
 var (
 	wrongTag      = []string{diagnosis.TagMismatch, diagnosis.OtherCall}
 	wrongComm     = []string{diagnosis.CommMismatch, diagnosis.OtherCall}
@@ -213,7 +214,7 @@ const (
 	compute  = ", compute"
 )
 
-// all is the same program on all ranks but one.
+// all returns the same program for all ranks but one.
 func all(program string, but int, other string) (list [3]string) {
 	for i := range list {
 		list[i] = program
@@ -223,7 +224,7 @@ func all(program string, but int, other string) (list [3]string) {
 }
 
 var hangs = []hang{
-	// Of programs.
+	// Causes in programs.
 	{name: "wrong tag", c: true, job: true, defaults: overUDP,
 		programs: [3]string{begin + "send 1 7 4, recv 1 8 4", begin + "recv 0 5 4", begin + "compute"}, hung: "01",
 		cause: of(1, wrongTag...)},
@@ -272,7 +273,7 @@ var hangs = []hang{
 	{name: "error ignored", c: true, defaults: overUDP,
 		programs: all(begin+"send 1 3 4, allreduce 1", 1, begin+"try 0 3 1, compute"), hung: "02",
 		cause: of(1, diagnosis.CallFailed, diagnosis.ProgramComputes)},
-	// Of processes.
+	// Causes in processes.
 	{name: "stopped", c: true, job: true, defaults: overUDP, programs: all(begin+"allreduce 1", 1, begin+"compute"),
 		disturb: stop(1),
 		hung:    "02", cause: of(1, diagnosis.ProcessStopped)},
@@ -305,7 +306,7 @@ var hangs = []hang{
 		programs: [3]string{"recv 1 0 4", "send 0 0 4", "compute"}, before: block(0, 1), disturb: restartInMessage(1),
 		hung:  "0",
 		cause: of(1, diagnosis.Restarted, diagnosis.NotAttached)},
-	// Of the network.
+	// Causes in the network.
 	{name: "direction blocked", c: true, defaults: overUDP, programs: all("allreduce 1", 2, "allreduce 1"),
 		before: block(1, 0),
 		hung:   "012", cause: between(1, 0, blocked...)},
@@ -337,7 +338,7 @@ var hangs = []hang{
 		edits:    map[int][]string{0: {"defaults:", "limits: {offload: off}\ndefaults:"}}, before: narrow(0),
 		hung:  "01",
 		cause: between(0, 1, diagnosis.PathMTU)},
-	// Of configurations.
+	// Causes in configurations.
 	{name: "addresses swapped", defaults: overUDP, programs: [3]string{"send 1 0 90000", "recv 0 0 90000", "compute"},
 		edits: map[int][]string{0: {address(1), address(2), address(2), address(1)}}, hung: "01",
 		cause: between(0, 1, wrongMap...)},
@@ -360,7 +361,7 @@ var hangs = []hang{
 	{name: "TLS of one side, which accepts", c: true, defaults: overTCP, programs: all("allreduce 1", 2, "allreduce 1"),
 		before: secure("--A"),
 		hung:   "012", cause: of(2, diagnosis.TLSMismatch)},
-	// Of stand-ins.
+	// Causes in stand-ins.
 	{name: "kernel waits", defaults: deployed, kernels: [3]string{1: "echo"},
 		programs: [3]string{"recv 1 0 4", "", "compute"}, hung: "0",
 		cause: of(1, diagnosis.KernelWaits, diagnosis.WaitCycle, diagnosis.WaitsElsewhere)},
@@ -372,10 +373,10 @@ var hangs = []hang{
 		cause: between(1, 0, blocked...)},
 }
 
-// vantages are the hosts, and all daemons together.
+// vantages is the number of places to ask: each host, and all daemons together.
 const vantages = 4
 
-// TestHosts: whichever host is asked why, the answer is the cause or a list that has it.
+// TestHosts checks that the answer is the cause or a list that contains it, whichever host is asked.
 func TestHosts(t *testing.T) {
 	builtBinaries(t)
 	answers := make([][vantages]string, len(hangs))
@@ -396,12 +397,12 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// explained asks at all moments from all vantages, and returns the last answers.
+// explained asks all vantages at all moments, and returns the last answers.
 func (s *site) explained() (last [vantages]string) {
 	s.run()
 	began := time.Now()
 	for _, moment := range moments {
-		time.Sleep(time.Until(began.Add(moment))) // the hang gets older
+		time.Sleep(time.Until(began.Add(moment))) // the age of the hang matters
 		var asking sync.WaitGroup
 		for vantage := range last {
 			asking.Go(func() { last[vantage] = s.answer(vantage, moment) })
@@ -411,7 +412,7 @@ func (s *site) explained() (last [vantages]string) {
 	return last
 }
 
-// answer asks from a vantage, and returns the verdict, or nothing if nobody who hangs can be asked there.
+// answer asks a vantage and returns the verdict, or "" if no hanging rank can be asked there.
 func (s *site) answer(vantage int, moment time.Duration) string {
 	host, all := vantage, vantage == len(s.host)
 	if all {

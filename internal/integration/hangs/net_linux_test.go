@@ -55,7 +55,7 @@ func newHosts(t *testing.T) *hosts {
 	if err := h.router.Set("net.ipv4.ip_forward", "1"); err != nil {
 		t.Fatal(err)
 	}
-	for i := range h.host { // it reports nothing
+	for i := range h.host { // the router sends no ICMP errors
 		h.ip(h.router, fmt.Sprintf("rule add from 10.9.%d.254 blackhole", i))
 	}
 	return h
@@ -68,7 +68,7 @@ func (h *hosts) ip(n *netns.Namespace, lines ...string) {
 	}
 }
 
-// blocks has the router drop all packets from an address.
+// blocks makes the router drop all packets from an address.
 func (h *hosts) blocks(from string) {
 	h.ip(h.router, "rule add from "+from+" iif port"+string(from[5])+" blackhole")
 }
@@ -78,7 +78,7 @@ func (c *cluster) twoHosts(defaults string) string {
 	return c.text(defaults, "0.1, run: host", "1.2, run: host")
 }
 
-// TestFirewall: packets of one direction are dropped on the way, from the beginning or later.
+// TestFirewall drops packets of one direction on the path, from the beginning or later.
 func TestFirewall(t *testing.T) {
 	for _, tt := range []struct {
 		name, defaults, drops string
@@ -113,7 +113,7 @@ func TestFirewall(t *testing.T) {
 	}
 }
 
-// startDaemon starts a daemon in a namespace, and returns a client of it.
+// startDaemon starts a daemon in a namespace and returns a client for it.
 func startDaemon(t *testing.T, n *netns.Namespace, defaults, ranks string) *control.Client {
 	t.Helper()
 	program, err := zrlmpid()
@@ -164,7 +164,7 @@ var zrlmpid = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// atEnd are called when all tests have ended.
+// atEnd lists functions to call after all tests.
 var atEnd []func()
 
 func TestMain(m *testing.M) {
@@ -183,7 +183,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestBlockedTCP: a firewall drops the packets of a TCP connection. Each host has a daemon.
+// TestBlockedTCP has a firewall drop the packets of a TCP connection between two daemons.
 func TestBlockedTCP(t *testing.T) {
 	h := newHosts(t)
 	const remote, local = ", peer: software", ", run: host"
@@ -227,7 +227,7 @@ func TestBlockedTCP(t *testing.T) {
 
 }
 
-// asking asks a daemon for its state, and has it ask the ranks of other hosts.
+// asking returns a function that asks a daemon for its state and for the reports of ranks on other hosts.
 func asking(t *testing.T, d *control.Client) func() []diagnosis.Source {
 	return func() []diagnosis.Source {
 		s, err := d.Status(t.Context())
@@ -242,10 +242,9 @@ func asking(t *testing.T, d *control.Client) func() []diagnosis.Source {
 	}
 }
 
-// TestTwoHosts: a hang between two hosts is explained from either, by questions over the links alone: the daemons have
-// no HTTP. An FPGA gets no packet of them.
-// Once packets from the second host are dropped, its rank is named as one that does not answer, and the FPGA as one
-// that cannot.
+// TestTwoHosts checks that a hang between two hosts is explained from either host by questions over the links alone:
+// the daemons have no HTTP. The questions send no packet to an FPGA. Once packets from the second host are dropped, the
+// diagnosis names its rank as one that does not answer, and the FPGA as one that cannot answer.
 func TestTwoHosts(t *testing.T) {
 	for _, defaults := range []string{extendedUDP, extendedTCP} {
 		t.Run(defaults, func(t *testing.T) {
@@ -301,12 +300,12 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// TestMTU: the path does not carry datagrams as long as DATA, and says nothing.
+// TestMTU has a path silently drop datagrams as long as DATA.
 func TestMTU(t *testing.T) {
 	h := newHosts(t)
-	h.ip(h.router, "link set port0 mtu 1000") // and host one has 1500: the link drops what is longer
+	h.ip(h.router, "link set port0 mtu 1000") // host one has 1500: the link drops longer packets
 	c := newCluster(t)
-	// segments would pass the virtual link
+	// the virtual link would forward segments regardless of its MTU
 	text := strings.Replace(c.twoHosts(cloudFPGA), "ranks:", "limits: {offload: off}\nranks:", 1)
 	c.start(h.host[0], text, 0)
 	c.start(h.host[1], text, 1)

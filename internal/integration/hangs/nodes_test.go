@@ -32,13 +32,13 @@ var (
 	write = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
 )
 
-// nodeMoments are when the host is asked, from the beginning of its program. A call that has lasted for hangsAfter
-// hangs.
+// nodeMoments are the times after the start of its program at which the host is asked. A call that has lasted for
+// hangsAfter hangs.
 var nodeMoments = []time.Duration{1500 * time.Millisecond, 6 * time.Second}
 
 const hangsAfter = 1200 * time.Millisecond
 
-// nodeHang is a run of a row of the table: rank 0 is a host of this process, rank 1 a node, with a relay between them.
+// nodeHang is a run of a row of the table. Rank 0 is a host in this process, and rank 1 a node. A relay connects them.
 type nodeHang struct {
 	*cluster
 	*row
@@ -49,18 +49,18 @@ type nodeHang struct {
 	text    string         // the host's configuration
 
 	began   time.Time    // of the host's program
-	acted   bool         // what happens in the middle has
-	ended   bool         // the host's program has, at the end
-	asked   int          // at how many moments
-	since   atomic.Int64 // when the host's call began, in ns; 0: it is in none
+	acted   bool         // the row's action was executed
+	ended   bool         // the host's program ended by itself
+	asked   int          // number of moments done
+	since   atomic.Int64 // when the host's call began, in ns, or 0 between calls
 	failed  atomic.Pointer[error]
 	answers []answer
-	// endProgram ends the host's program; then programEnded is closed.
+	// endProgram ends the host's program, which then closes programEnded.
 	endProgram   context.CancelFunc
 	programEnded chan struct{}
 }
 
-// answer is what was said of a hang.
+// answer is the result of a diagnosis of a hang.
 type answer struct {
 	from    string // fromHost or fromRecording
 	at      time.Duration
@@ -68,7 +68,7 @@ type answer struct {
 	text    string
 }
 
-// at is an address of the hang's network.
+// at returns an address in the hang's network.
 func (h *nodeHang) at(last string) netip.AddrPort {
 	if !strings.Contains(last, ":") {
 		last += ":2718"
@@ -118,7 +118,7 @@ func (h *nodeHang) startNode() {
 	h.nodes = append(h.nodes, h.partner.start(h.t, 1, h.at("3"), host, program))
 }
 
-// close ends all.
+// close stops the host, the relays and the nodes.
 func (h *nodeHang) close() {
 	h.cluster.close()
 	for _, n := range h.nodes {
@@ -178,7 +178,7 @@ func (h *nodeHang) hangs() bool {
 	return since != 0 && time.Since(time.Unix(0, since)) >= hangsAfter
 }
 
-// advance does what is due, and reports whether the hang has been looked at for the last time.
+// advance does the work that is due, and reports whether the last diagnosis of the hang is done.
 func (h *nodeHang) advance() bool {
 	if h.began.IsZero() {
 		if slices.ContainsFunc(h.nodes, func(n deployedNode) bool { return !n.ready() }) {
@@ -203,7 +203,7 @@ func (h *nodeHang) advance() bool {
 	return h.asked == len(nodeMoments) && (!h.goesOn() || h.since.Load() == 0 || elapsed > causeTime)
 }
 
-// goesOn reports whether the host's program is to go on by itself, or to fail.
+// goesOn reports whether the host's program is expected to continue by itself, or to fail, instead of hanging.
 func (h *nodeHang) goesOn() bool { return strings.Contains(h.ends, h.partner.kind) }
 
 // ask asks the host.
@@ -220,7 +220,7 @@ func (h *nodeHang) ask(at time.Duration) {
 
 const fromHost, fromRecording = "host", "recording"
 
-// judge compares a cause that is certain, or those that are possible, with the truth.
+// judge compares a certain cause, or a list of possible causes, with the truth.
 func (a *answer) judge(h *nodeHang, certain bool, cause diagnosis.Possibility, possible []diagnosis.Possibility) {
 	v := verdict.Missing
 	switch {
@@ -269,14 +269,14 @@ func (h *nodeHang) analyze() {
 	h.answers = append(h.answers, a)
 }
 
-// kindCauses are the causes that findings of a recording state for certain.
+// kindCauses maps kinds of findings in a recording to the cause that they prove.
 var kindCauses = map[capture.FindingKind]string{
 	capture.Deadlock: diagnosis.WaitCycle, capture.Wedged: diagnosis.DeadEnd,
 	capture.DatatypeMismatch: diagnosis.DatatypeMismatch,
 	capture.WrongSource:      diagnosis.WrongAddress, capture.WrongDestination: diagnosis.WrongAddress,
 }
 
-// recording is a Source of packets.
+// recording is a Source of recorded packets.
 type recording struct {
 	units []pcapng.Unit
 	n     int64
@@ -296,8 +296,8 @@ func (r *recording) Next(u *pcapng.Unit) error {
 func (r *recording) Stats() capture.Stats { return capture.Stats{Packets: r.n, Units: r.n, End: r.end} }
 func (r *recording) Close() error         { return nil }
 
-// TestNodes: hangs of a host and a deployed node, real or a model, each with a known cause. No answer, of the host or
-// of a recording at its interface, is certain and wrong, and no list is without the cause.
+// TestNodes injects causes of hangs between a host and a deployed node, real or a model. Answers of the host, and of a
+// recording at its interface, are right if they are certain, and lists contain the cause.
 func TestNodes(t *testing.T) {
 	filter := regexp.MustCompile(*only)
 	var mu sync.Mutex
@@ -325,7 +325,7 @@ func TestNodes(t *testing.T) {
 	report(t, byNode)
 }
 
-// runAll runs all hangs at once: each begins when the node of the one before is ready.
+// runAll runs all hangs concurrently. Each starts when the node of the previous one is ready.
 func runAll(t *testing.T, hangs []*nodeHang) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -348,10 +348,10 @@ func runAll(t *testing.T, hangs []*nodeHang) {
 	}
 }
 
-// verify verifies that the host hangs, unless it is to go on.
+// verify verifies that the host hangs, unless it is expected to continue.
 func (h *nodeHang) verify() {
 	h.t.Helper()
-	if h.hangs() && !h.refuses { // or packets pass the host's interface of which the relay does not know
+	if h.hangs() && !h.refuses { // otherwise the relay does not see all packets of the host
 		h.analyze()
 	}
 	state := "hangs"
@@ -363,7 +363,7 @@ func (h *nodeHang) verify() {
 	switch h.ended = state != "hangs"; {
 	case h.ended && !h.goesOn() && h.ends != either:
 		h.t.Errorf("%s: the host's program %s", h.row.name, state)
-	case !h.ended && h.goesOn(): // the time-outs of deployed nodes are for machines that are not busy
+	case !h.ended && h.goesOn(): // deployed time-outs are too short on a busy machine
 		h.t.Logf("%s: the host's program hangs, which it does not on an idle machine\n%s", h.row.name,
 			diagnosis.Diagnose(h.sources(0), time.Second).Text())
 	}

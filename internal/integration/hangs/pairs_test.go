@@ -13,7 +13,8 @@ var (
 		"no packet has ever come from rank 1"}
 )
 
-// TestNeverStarted: a rank that was not started is named by all others, and nothing is found once it has come.
+// TestNeverStarted checks that all ranks name a rank that was not started, and that nothing is found once it has
+// started.
 func TestNeverStarted(t *testing.T) {
 	for name, defaults := range map[string]string{"udp": extendedUDP, "tcp": extendedTCP} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +36,7 @@ func TestNeverStarted(t *testing.T) {
 	}
 }
 
-// TestConfigurations: the configurations of two ranks contradict each other.
+// TestConfigurations diagnoses contradictory configurations of two ranks.
 func TestConfigurations(t *testing.T) {
 	const clear = ", deadlines: {clear: 1m, data: 1m, ack: 1m}"
 	for _, tt := range []struct {
@@ -44,7 +45,7 @@ func TestConfigurations(t *testing.T) {
 		others func(c *cluster) string
 		sends  program
 		want   want
-		// alone is what rank 0 alone shows.
+		// alone is the expected finding if only rank 0 is asked.
 		alone want
 	}{
 		{"swapped addresses", func(c *cluster) string {

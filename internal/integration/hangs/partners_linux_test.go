@@ -20,8 +20,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// simulatedClock is the clock of an MPE in simulation in Hz, at which its time-outs take as long as a deployed
-// MPE's.
+// simulatedClock is the clock frequency of a simulated MPE in Hz. At this frequency, its time-outs take as long as on a
+// deployed MPE.
 const simulatedClock = 25_000
 
 var upstreamCalls, upstreamMPE string // the programs
@@ -36,7 +36,7 @@ func init() {
 	}, partners...)
 }
 
-// buildCalls builds a program with upstream's CPU library whose calls standard input names.
+// buildCalls builds a program on upstream's CPU library that reads its calls from standard input.
 func buildCalls(t *testing.T) string {
 	t.Helper()
 	const env = "ZRLMPI_UPSTREAM_SOURCE"
@@ -59,7 +59,7 @@ func buildCalls(t *testing.T) string {
 	return path
 }
 
-// callsNode is a process of that program.
+// callsNode is a process that runs this program.
 type callsNode struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
@@ -87,7 +87,7 @@ func startCalls(t *testing.T, rank int, own, peer netip.AddrPort, program string
 	}
 	go func() {
 		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			if lines.Text() == "ready" { // it has its socket
+			if lines.Text() == "ready" { // its socket is open
 				n.isReady.Store(true)
 			}
 		}
@@ -116,7 +116,7 @@ func (n *callsNode) stop() {
 	_ = n.cmd.Wait()
 }
 
-// mpeNode is an MPE in simulation, in a daemon of this process.
+// mpeNode is a simulated MPE, in a daemon in this process.
 type mpeNode struct {
 	*daemon.Daemon
 	cancel   context.CancelFunc
@@ -125,7 +125,7 @@ type mpeNode struct {
 	isOpen   bool
 }
 
-// written notes that something was written.
+// written is a writer that records whether anything was written.
 type written struct{ atomic.Bool }
 
 func (w *written) Write(b []byte) (int, error) {
@@ -166,7 +166,7 @@ func (n *mpeNode) ready() bool {
 	return n.isOpen
 }
 
-func (n *mpeNode) pause() {} // no process that a signal stops: the relay passes nothing
+func (n *mpeNode) pause() {} // there is no process to stop: the relay drops all packets instead
 func (n *mpeNode) stop() {
 	n.cancel()
 	<-n.ended

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call is a call of a program: of so many words, with the other side.
+// call is a call of a program: it sends words to the other side, or receives them.
 type call struct {
 	sends, float bool
 	words        int
@@ -23,7 +23,8 @@ type call struct {
 	ends         bool // the program ends instead
 }
 
-// calls reads a program: "s4 r1000f e" sends 4 words, receives 1000 of FLOAT, and ends. Without the e, it computes.
+// calls parses a program: "s4 r1000f e" sends 4 words, receives 1000 of FLOAT, and ends. Without the e, it computes at
+// the end.
 func calls(program string) (list []call) {
 	for i, word := range strings.Fields(program) {
 		c := call{sends: word[0] == 's', float: strings.HasSuffix(word, "f"), number: i, ends: word == "e"}
@@ -59,19 +60,19 @@ func (c call) datatype() protocol.Datatype {
 // partner is a kind of deployed node: a real one, or a model of it.
 type partner struct {
 	name, kind string
-	// every is of how many rows it takes one: a simulation takes much of the processor.
+	// every selects one row out of this many, as a simulation takes much processor time.
 	every int
-	// prepare skips the test if there is none.
+	// prepare skips the test if the node is not available.
 	prepare func(t *testing.T)
-	// start starts a node whose program exchanges messages with rank 0, which it takes to be at peer.
+	// start starts a node whose program exchanges messages with rank 0, whose address in its configuration is peer.
 	start func(t *testing.T, rank int, own, peer netip.AddrPort, program string) deployedNode
 }
 
-// deployedNode is a deployed node that runs.
+// deployedNode is a running deployed node.
 type deployedNode interface {
-	// ready reports whether it takes packets, and its program runs.
+	// ready reports whether it accepts packets and its program runs.
 	ready() bool
-	// pause stops it by a signal; stop ends it.
+	// pause stops it as by a signal. stop ends it.
 	pause()
 	stop()
 }
@@ -127,7 +128,7 @@ type modelNode struct {
 }
 
 func (n *modelNode) ready() bool { return true }
-func (n *modelNode) pause()      { n.stop() } // its host is not asked for it
+func (n *modelNode) pause()      { n.stop() } // no process of the node is asked, so stopping and ending are the same
 func (n *modelNode) stop() {
 	n.conn.Close()
 	<-n.ended
@@ -158,7 +159,7 @@ func startModel(t *testing.T, own, peer netip.AddrPort, m model, program string,
 				list = list[1:]
 			}
 			for _, d := range sent() {
-				_, _ = conn.WriteToUDPAddrPort(d, peer) // what does not go is lost
+				_, _ = conn.WriteToUDPAddrPort(d, peer) // packets that cannot be sent are lost
 			}
 			if !m.Busy() && len(list) > 0 {
 				if list[0].ends {

@@ -29,17 +29,18 @@ func (d direction) receiver() int { return int(d.other()) }
 // payload is the type of a datagram that continues DATA.
 const payload protocol.Type = 100
 
-// fault strikes datagrams of a direction, and loses them unless it says otherwise.
+// fault applies to datagrams of a direction. It drops them unless delay, copied, translated or passes is set.
 type fault struct {
 	dir  direction
 	kind protocol.Type // 0 is any
-	// From the nth on, counted from 1 and without retransmissions, it strikes all, or only as many as times.
+	// The first affected datagram, counted from 1 without retransmissions, and the number of affected ones; 0 means
+	// all.
 	nth, times int
-	longer     int // than so many bytes
+	longer     int // applies only to datagrams longer than this
 	delay      time.Duration
-	copied     time.Duration // once more, so much later
+	copied     time.Duration // delivers a copy after this delay
 	translated bool          // by a NAT: it comes from another address
-	// passes: it arrives, and marks the moment at which something else happens. mutes: nothing passes afterwards.
+	// passes delivers the datagram, which only marks the moment for another action. mutes drops everything afterwards.
 	passes, mutes bool
 
 	seen, struck int
@@ -64,10 +65,11 @@ func (f *fault) strikes(dir direction, kind protocol.Type, length int) bool {
 	return true
 }
 
-// relay is the path between the host and a node, with faults. It records what passes at the host's interface.
+// relay is the path between the host and a node, with faults. It records the packets at the host's interface.
 type relay struct {
-	ends [2]netip.AddrPort // where the host and the node are
-	// conns are where the host takes the node to be, and the node the host; nat is the address of a NAT.
+	ends [2]netip.AddrPort // addresses of the host and of the node
+	// conns are the sockets at the node's address as configured on the host, and at the host's address as configured on
+	// the node. nat is the socket of a NAT.
 	conns   [2]*net.UDPConn
 	nat     *net.UDPConn
 	passing sync.WaitGroup
@@ -79,8 +81,8 @@ type relay struct {
 	recorded []pcapng.Unit
 }
 
-// newRelay makes the path between a host and a node: the host takes the node to be at toHost, and the node the host at
-// toNode.
+// newRelay creates the path between a host and a node. toHost is the node's address as configured on the host, and
+// toNode the host's address as configured on the node.
 func newRelay(t *testing.T, host, node, toHost, toNode, nat netip.AddrPort, faults []fault) *relay {
 	t.Helper()
 	r := &relay{ends: [2]netip.AddrPort{host, node}}
@@ -118,31 +120,31 @@ func (r *relay) close() {
 	r.passing.Wait()
 }
 
-// refuse has the node's host report that nothing listens there.
+// refuse makes the node's system report that the port is closed.
 func (r *relay) refuse() { r.conns[0].Close() }
 
-// mute has nothing pass, or again.
+// mute starts or stops dropping all datagrams.
 func (r *relay) mute(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.isMuted = on
 }
 
-// struck reports whether a fault has struck.
+// struck reports whether any fault was applied.
 func (r *relay) struck() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.isStruck
 }
 
-// recording returns what has passed the host's interface.
+// recording returns the packets recorded at the host's interface.
 func (r *relay) recording() []pcapng.Unit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.recorded[:len(r.recorded):len(r.recorded)]
 }
 
-// pass passes a datagram on, unless a fault strikes it.
+// pass forwards a datagram, unless a fault applies to it.
 func (r *relay) pass(dir direction, b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,7 +164,7 @@ func (r *relay) pass(dir direction, b []byte) {
 			if dir == in {
 				r.record(through.LocalAddr().(*net.UDPAddr).AddrPort(), r.ends[0], b)
 			}
-			_, _ = through.WriteToUDPAddrPort(b, r.ends[dir.other()]) // which may be gone
+			_, _ = through.WriteToUDPAddrPort(b, r.ends[dir.other()]) // the receiver may be down
 		}
 		if after == 0 {
 			send()

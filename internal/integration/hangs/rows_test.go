@@ -19,33 +19,31 @@ type row struct {
 	// The programs of rank 0, which is a host, and of the node, which is its mirror by default.
 	host, node string
 	faults     []fault
-	// hostMap is where the host takes the node to be, and nodeMap the node the host, if that is wrong. swapped: the
-	// host
-	// takes ranks 1 and 2 for each other.
+	// hostMap is the node's address as configured on the host, and nodeMap the host's address as configured on the
+	// node, if they are wrong. swapped means that the host's configuration swaps ranks 1 and 2.
 	hostMap, nodeMap string
 	swapped          bool
 	peer, defaults   string // of the host's configuration
-	// refuses: the system of the node's host reports that nothing listens there, once that is so.
+	// refuses means that the node's system reports a closed port once the node is gone.
 	refuses, nodeDown, hostDown bool
-	// do happens in the middle: after a time, or when a fault strikes.
+	// do is an action that is executed after a time, or when a fault is applied.
 	do    func(h *nodeHang)
 	after time.Duration
-	// truths are the injected cause, by the names that a diagnosis may give it. ends are the kinds of nodes with which
-	// the
-	// host's program goes on by itself, or gets an error: those are no hangs.
+	// truths are the injected cause, under each name that a diagnosis may give it. ends are the kinds of nodes with
+	// which the host's program continues by itself, or gets an error, and therefore does not hang.
 	truths []truth
 	ends   string
 }
 
 const (
 	both   = "fpga cpu"
-	either = "later" // it hangs for so long that it depends on the machine whether it is seen to go on
+	either = "later" // whether the program is seen to continue depends on the machine's speed
 )
 
-// truth is a cause at a rank, or between two. Of packets that are lost, rank has sent them.
+// truth is a cause at a rank, or between two ranks. If packets are lost, rank is their sender.
 type truth struct {
 	cause      string
-	rank, peer int // anyPeer: whichever
+	rank, peer int // anyPeer matches any
 }
 
 func (r *row) isTrue(p infer.Possibility) bool {
@@ -55,7 +53,7 @@ func (r *row) isTrue(p infer.Possibility) bool {
 	})
 }
 
-// causedBy is a cause at a rank, and ofPair one between the two.
+// causedBy returns a cause at a rank, and ofPair a cause between the two ranks.
 func causedBy(rank int, causes ...string) (list []truth) {
 	for _, c := range causes {
 		list = append(list, truth{c, rank, anyPeer})
@@ -65,17 +63,17 @@ func causedBy(rank int, causes ...string) (list []truth) {
 
 func ofPair(causes ...string) []truth { return causedBy(anyPeer, causes...) }
 
-// lostIn are the names of packets of a direction that do not arrive.
+// lostIn returns the names for packets lost in a direction.
 func lostIn(d direction) []truth {
 	return []truth{{diagnosis.LostPacket, d.sender(), d.receiver()}, {diagnosis.PacketsBlocked, d.sender(), d.receiver()}}
 }
 
-// mark is a datagram at which something happens.
+// mark returns a fault that only marks a datagram at which an action is executed.
 func mark(d direction, kind protocol.Type, nth int, mutes bool) []fault {
 	return []fault{{dir: d, kind: kind, nth: nth, times: 1, passes: true, mutes: mutes}}
 }
 
-// What happens in the middle.
+// Actions of rows.
 
 func kills(h *nodeHang) {
 	last := len(h.nodes) - 1
@@ -101,7 +99,7 @@ func startsHost(h *nodeHang) {
 	h.runHost()
 }
 
-// endsProgram ends the host's program, of which its daemon remains, and runs the next one.
+// endsProgram ends the host's program, while its daemon keeps running, and runs the next program.
 func endsProgram(h *nodeHang) {
 	h.endProgram()
 	<-h.programEnded
@@ -122,10 +120,10 @@ const (
 	ms                        = time.Millisecond
 )
 
-// rows is the table.
+// rows returns the table of hangs.
 func rows() (list []row) {
 	for _, sends := range []bool{true, false} {
-		does, there := "receives", in // where DATA goes
+		does, there := "receives", in // the direction of DATA
 		if sends {
 			does, there = "sends", out
 		}
@@ -146,7 +144,7 @@ func rows() (list []row) {
 			d := dirs[kind]
 			for times, often := range []string{"always", "once"} {
 				r := row{faults: []fault{{dir: d, kind: kind, nth: 2, times: times}}, truths: lostIn(d)}
-				if times == 1 && !(sends && kind == ack) { // which nobody retransmits
+				if times == 1 && !(sends && kind == ack) { // a lost ACK is not retransmitted
 					r.ends = both
 				}
 				add("packet lost", fmt.Sprintf("%v %s", kind, often), r)
@@ -169,7 +167,7 @@ func rows() (list []row) {
 				truths: lostIn(there)}
 			switch {
 			case times == 1 && sends:
-				r.ends = "cpu" // an FPGA would take the header of what is retransmitted for payload
+				r.ends = "cpu" // an FPGA would take the header of a retransmission for payload
 			case times == 1:
 				r.ends = both
 			}
@@ -183,7 +181,7 @@ func rows() (list []row) {
 				r := row{faults: []fault{{dir: d, nth: nth, translated: true}},
 					truths: append(ofPair(diagnosis.WrongAddress), lostIn(d)...)}
 				if d == out && !sends {
-					r.ends = "cpu" // which looks at the address of SEND_REQUEST and DATA alone
+					r.ends = "cpu" // it checks the address of SEND_REQUEST and DATA only
 				}
 				add("address translated", name+" "+when, r)
 			}
@@ -210,7 +208,7 @@ func rows() (list []row) {
 			row{swapped: true, truths: ofPair(diagnosis.WrongAddress)})
 		add("wrong rank map", "node has another host", row{nodeMap: "9", truths: ofPair(diagnosis.WrongAddress)})
 		profile := ofPair(diagnosis.WrongProfile)
-		// which differs by the tag
+		// the profiles differ by the tag
 		add("wrong profile", "host has v0.9", row{peer: "software", truths: profile, ends: both,
 			defaults: "profile: v0.9, deadlines: {clear: 1m, data: 1m, ack: 1m}"})
 		add("wrong profile", "host has extended", row{peer: "software", defaults: extendedUDP, truths: profile})
@@ -232,7 +230,7 @@ func rows() (list []row) {
 			add("wrong order of calls", "both receive", row{host: "r4 r4", node: "s4 r4", truths: cycle})
 			add("program computes", "after a message", row{node: "s4", truths: causedBy(1, diagnosis.ProgramComputes)})
 			add("program ended", "after a message", row{node: "s4 e", truths: causedBy(1, diagnosis.ProcessEnded)})
-			// when the node does not ask again
+			// when the node no longer retransmits its request
 			add("started late", "host", row{hostDown: true, do: startsHost, after: 3600 * ms,
 				truths: causedBy(0, diagnosis.StartedLate, diagnosis.ProcessEnded)})
 		}
@@ -257,15 +255,15 @@ func rows() (list []row) {
 			if i%2 == 1 {
 				program = long
 			}
-			twice := mirror(program) + " " + mirror(program) // the next program of the host has as many calls
+			twice := mirror(program) + " " + mirror(program) // the host's next program makes the same number of calls
 			at := func(mutes bool) []fault { return mark(m.dir, m.kind, m.nth, mutes) }
 			add("process killed", m.name, row{host: program, faults: at(true), do: kills, truths: down})
-			node, host := both, both // its first call is retransmitted, or was not made
+			node, host := both, both // its first call is retransmitted, or not made yet
 			if sends && i > 1 {
 				node = ""
 			}
 			if sends && m.kind == data {
-				host = "cpu" // an FPGA takes the next message for the rest of this one
+				host = "cpu" // an FPGA takes the next message for the rest of this message
 			}
 			add("node restarted", m.name,
 				row{host: program, faults: at(true), do: restarts, truths: causedBy(1, diagnosis.Restarted),

@@ -20,24 +20,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// site is a hang of three ranks on three hosts. Each host has a daemon, whose rank a program uses, or a program that is
-// the
-// rank itself.
+// site runs a hang of three ranks on three hosts. Each host runs a daemon, whose rank a program uses, or a program that
+// is the rank itself.
 type site struct {
 	*hosts
 	t       *testing.T
 	hang    *hang
 	folder  string
-	more    [3]string // of each host's configuration
+	more    [3]string // further settings of each host's configuration
 	daemons [3]*process
-	// ready are the processes of the programs that have said that they are.
+	// ready holds the processes of programs that reported that they are ready.
 	mu    sync.Mutex
 	ready map[int]*os.Process
-	// gone: nobody can be asked on this host.
+	// gone marks hosts on which no process can be asked.
 	gone [3]bool
 }
 
-// process is a process of a host.
+// process is a process on a host.
 type process struct {
 	*exec.Cmd
 	said bytes.Buffer
@@ -82,7 +81,7 @@ func builtBinaries(t *testing.T) string {
 	return folder
 }
 
-// newSite starts the hosts of a hang, and its daemons.
+// newSite starts the hosts and the daemons of a hang.
 func newSite(t *testing.T, h *hang) *site {
 	t.Helper()
 	s := &site{hosts: newHosts(t), t: t, hang: h, ready: map[int]*os.Process{}}
@@ -114,15 +113,15 @@ func newSite(t *testing.T, h *hang) *site {
 	return s
 }
 
-// path is the folder of a host, or of a file in it.
+// path returns the path of a host's folder, or of a file in it.
 func (s *site) path(host int, name ...string) string {
 	return filepath.Join(s.folder, fmt.Sprint("host", host), filepath.Join(name...))
 }
 
-// address is that of a host's rank.
+// address returns the address of a host's rank.
 func address(host int) string { return fmt.Sprintf("10.9.%d.%d", host, host+1) }
 
-// writeConfig writes the configuration of a host, as the hang edits it.
+// writeConfig writes the configuration of a host, with the edits of the hang.
 func (s *site) writeConfig(host int) {
 	s.t.Helper()
 	var b strings.Builder
@@ -147,7 +146,7 @@ func (s *site) writeConfig(host int) {
 	}
 }
 
-// command makes a command of a host.
+// command returns a command that runs on a host.
 func (s *site) command(host int, name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+s.path(host), "TMPDIR="+s.path(host),
@@ -202,7 +201,7 @@ func (s *site) startDaemon(host int) {
 	}
 }
 
-// line handles a line that a program has printed, or MPICH's launcher, which says what it wants to be started.
+// line handles a line printed by a program, or by MPICH's launcher, which prints the command to start on each host.
 func (s *site) line(text string) {
 	var host, pid int
 	if _, err := fmt.Sscanf(text, "ready %d %d", &host, &pid); err == nil {
@@ -234,7 +233,7 @@ func (s *site) program(rank int) []string {
 	return append([]string{name}, strings.Split(s.hang.programs[rank], ", ")...)
 }
 
-// startJob starts the programs as a job by MPICH's launcher. The environment of the ranks is that of their hosts.
+// startJob starts the programs as a job of MPICH's launcher. The ranks inherit the environment of their hosts.
 func (s *site) startJob() {
 	hydra := needs.Program(s.t, "jobs on several hosts", "mpiexec.hydra", "mpich")
 	args := []string{"-launcher", "manual", "-hosts", address(0) + "," + address(1) + "," + address(2), "-localhost",
@@ -248,7 +247,7 @@ func (s *site) startJob() {
 	s.start(0, s.command(0, hydra, args...))
 }
 
-// startProgram starts the program of a rank of a daemon.
+// startProgram starts a program that uses the rank of a daemon.
 func (s *site) startProgram(rank int) {
 	line := s.program(rank)
 	c := s.command(rank, line[0], line[1:]...)
@@ -256,7 +255,7 @@ func (s *site) startProgram(rank int) {
 	s.start(rank, c)
 }
 
-// run starts the programs, and disturbs them when those that say so are ready.
+// run starts the programs, and disturbs them once all programs that report it are ready.
 func (s *site) run() {
 	if s.hang.job {
 		s.startJob()
@@ -284,7 +283,7 @@ func (s *site) run() {
 	}
 }
 
-// until waits for other processes.
+// until waits for a condition that depends on other processes.
 func (s *site) until(what string, ok func() bool) {
 	s.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -296,7 +295,7 @@ func (s *site) until(what string, ok func() bool) {
 	}
 }
 
-// why asks on a host, and other daemons as well if all is set.
+// why asks for the diagnosis on a host, which includes all daemons if all is set.
 func (s *site) why(host int, all bool) (*diagnosis.Diagnosis, error) {
 	folder, err := binaries()
 	if err != nil {

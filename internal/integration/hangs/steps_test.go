@@ -10,16 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// envSteps is set in a process of the test binary that is to run steps, envHost is the number of its host. When it is
-// ready, it
-// waits for the file envGo.
+// envSteps holds the steps of a process of the test binary that runs steps instead of tests. envHost is the number of
+// its host. When the process is ready, it waits until the file envGo exists.
 const (
 	envSteps = "ZRLMPI_TEST_STEPS"
 	envHost  = "ZRLMPI_TEST_HOST"
 	envGo    = "ZRLMPI_TEST_GO"
 )
 
-// runSteps is testdata/steps.c in Go.
+// runSteps is the Go version of testdata/steps.c.
 func runSteps(steps []string) error {
 	ctx := context.Background()
 	world, err := job.Init(ctx)
@@ -30,7 +29,7 @@ func runSteps(steps []string) error {
 	for _, step := range steps {
 		var call string
 		var a, b, n int
-		_, _ = fmt.Sscan(step, &call, &a, &b, &n) // not all have three numbers
+		_, _ = fmt.Sscan(step, &call, &a, &b, &n) // steps may have fewer than three numbers
 		out := func(n int) []int32 { return make([]int32, n) }
 		in := out
 		switch call {

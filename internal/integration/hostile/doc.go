@@ -9,5 +9,5 @@
 // off, and then on.
 //
 // The tests need root to become another user. HOSTILE_BIN names a directory with the zrlmpid and zrlctl to attack
-// instead of those of this tree.
+// instead of the ones built from this tree.
 package hostile

@@ -387,7 +387,7 @@ func (p *pair) ended(i int, transport, how string) {
 			p.sendOther()
 		case state.late:
 			if isOver(s.op) {
-				t.Errorf("it has ended: %v", outcome(t, s.op))
+				t.Errorf("the operation is complete: %v", outcome(t, s.op))
 				return
 			}
 			p.send(s.want)
@@ -420,7 +420,7 @@ func TestDeployedProfile(t *testing.T) {
 				p.victim.terminate()
 			}
 			if isOver(receive) || isOver(send) {
-				t.Error("an operation has ended")
+				t.Error("an operation is complete")
 			}
 			if how == "stopped" {
 				p.victim.signal(syscall.SIGCONT)
@@ -474,7 +474,7 @@ func TestProgramKilled(t *testing.T) {
 		sent := begin(t, p.a, mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tagRequest, Buf: request})
 		until(t, "the message waits", func() bool { return p.victim.rank(1).Unexpected == 1 })
 		if isOver(waits) {
-			t.Error("the end of a program has ended a receive from its rank")
+			t.Error("the end of a program completed a receive from its rank")
 		}
 		next := startChild(t, p.victim.attachSocket(), 1)
 		if err := outcome(t, sent); err != nil {

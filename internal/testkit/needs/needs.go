@@ -1,5 +1,4 @@
-// Package needs is for tests that need more than Go: a program, or root. If it is missing, they are skipped with a
-// message; in CI they fail.
+// Package needs is for tests that need a program or root. Without it, they are skipped with a message; in CI they fail.
 package needs
 
 import (

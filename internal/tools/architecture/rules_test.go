@@ -1,6 +1,6 @@
 package architecture
 
-// Rules for packages: their floors, the imports that are allowed on each floor, and what single packages must never do.
+// Rules for packages: their floors, the imports that are allowed on each floor, and prohibitions for single packages.
 // TestImports enforces the rules, and TestPage generates the list in docs/architecture.md from them.
 
 // floor is a layer of the architecture. A package may import packages on its own floor and on the floors below it.

@@ -15,7 +15,7 @@ import (
 // the object, and the start or the duration.
 var waitFields = [][]string{
 	{"peer", "remote", "to", "on"},
-	{"for", "what", "state", "missing", "waitsfor"},
+	{"for", "awaited", "what", "state", "missing", "waitsfor"},
 	{"since", "seconds", "elapsed", "age"},
 }
 

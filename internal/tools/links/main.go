@@ -17,7 +17,7 @@ func main() {
 	flag.Parse()
 	broken, err := check(os.DirFS(*root).(fs.StatFS))
 	if err == nil && len(broken) > 0 {
-		err = fmt.Errorf("%d references to what does not exist", len(broken))
+		err = fmt.Errorf("%d broken references", len(broken))
 	}
 	for _, b := range broken {
 		fmt.Println(b)

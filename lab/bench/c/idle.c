@@ -43,7 +43,7 @@ static void step(struct bench_step s, struct bench_point *p) {
 	int got = bench_recv(0, 0);
 	pthread_join(watch, NULL);
 	double waiting = part();
-	bench_check("what ends the wait", s.n, got, s.n);
+	bench_check("the number that ends the wait", s.n, got, s.n);
 	MPI_Send(&waiting, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD);
 }
 

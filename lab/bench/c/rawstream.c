@@ -105,7 +105,7 @@ static void far(struct bench_step s, char *data) {
 	char begin;
 
 	if (raw_recv(&begin, 1, 1) != 1)
-		bench_fail("step %d: what begins it is empty", s.n);
+		bench_fail("step %d: its start is empty", s.n);
 	raw_verified++;
 	for (int i = -BENCH_WARMUP_WINDOWS; i < s.iterations; i++) {
 		for (int k = 0; k < window; k++, at += s.n) {

@@ -31,7 +31,7 @@ static void sender(struct bench_step s, struct bench_point *p, int count, int pe
 
 	for (int k = 0; k < window; k++)
 		bench_fill(out + (size_t)k * count, count, 0);
-	bench_check("what says that receives are posted", s.n, bench_recv(peer, 0), 0);
+	bench_check("the number after posted receives", s.n, bench_recv(peer, 0), 0);
 	for (int i = -BENCH_WARMUP_WINDOWS; i < s.iterations; i++) {
 		bench_pace(s, BENCH_WARMUP_WINDOWS + i, BENCH_WARMUP_WINDOWS + s.iterations);
 		if (i == 0 && by_pairs) {

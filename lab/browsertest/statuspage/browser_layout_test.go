@@ -88,7 +88,7 @@ func TestFoldedFailures(t *testing.T) {
 	p.until(`document.querySelector('#failures').innerText.includes('4 times')`)
 	if !browsertest.Eval[bool](p.Tab,
 		`document.querySelector('#failures details').open && document.activeElement.tagName === 'SUMMARY'`) {
-		t.Error("another failure folds those that were unfolded")
+		t.Error("another failure folds the unfolded ones")
 	}
 	if n := browsertest.Eval[int](p.Tab, `document.querySelectorAll('#failures details li').length`); n != 3 {
 		t.Errorf("%d earlier failures", n)
@@ -96,7 +96,7 @@ func TestFoldedFailures(t *testing.T) {
 	p.CheckNoProblems()
 }
 
-// TestServerGoes checks that the page says when it is no longer up to date.
+// TestServerGoes checks that the page shows when it is no longer up to date.
 func TestServerGoes(t *testing.T) {
 	ctx := browsertest.Start(t)
 	server := serve(t, statuspage.New((&daemontest.StatusSource{Value: daemontest.ClusterStatus(2, 10, true)}).Status,

@@ -57,7 +57,7 @@ var calls = map[string]call{
 	},
 }
 
-// An order is a parsed command line.
+// A commandLine is a parsed command line.
 type commandLine struct {
 	name string // of OSU's program, without osu_
 	// shortest and longest are lengths in bytes. Each measured length is twice the previous one.

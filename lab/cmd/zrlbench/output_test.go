@@ -29,7 +29,7 @@ func TestFullDisk(t *testing.T) {
 			code := run(t.Context(), strings.Fields(args), strings.NewReader(""), &fullDisk{room}, &errs)
 			if code == exitOK || strings.Count(errs.String(),
 				"zrlbench: write /dev/stdout: no space left on device") != 1 {
-				t.Errorf("zrlbench %s, room for %d bytes: exit code %d, %q", args, room, code, errs.String())
+				t.Errorf("zrlbench %s, space for %d bytes: exit code %d, %q", args, room, code, errs.String())
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func TestSaving(t *testing.T) {
 			setup := bcast.Setup{Nodes: nodes, Bytes: 64, BusyBytes: map[int]int{1: left}}
 			saving := run(t, setup, bcast.Atomic).Cycles - run(t, setup, bcast.FullOrder).Cycles
 			if want := sim.Cycle(min(left/4, nodes-2)); saving != want {
-				t.Errorf("%d nodes, %d bytes under way: %d cycles are saved, want %d", nodes, left, saving, want)
+				t.Errorf("%d nodes, %d bytes in flight: %d cycles are saved, want %d", nodes, left, saving, want)
 			}
 		}
 	}
@@ -187,8 +187,8 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
-// TestFigures checks what the source says about figures 18 to 21: the ratio is not much greater than in table 2, and
-// decreases as messages get longer.
+// TestFigures checks the statements of the source about figures 18 to 21: the ratio is not much greater than in table
+// 2, and decreases as messages get longer.
 func TestFigures(t *testing.T) {
 	points, err := bcast.Figures()
 	if err != nil {
@@ -212,7 +212,7 @@ func TestFigures(t *testing.T) {
 	}
 	for _, r := range rows {
 		if best[r.Nodes] != r {
-			t.Errorf("the best ratio is that of %+v, in table 2 that of %+v", best[r.Nodes], r)
+			t.Errorf("the best ratio is at %+v, in table 2 at %+v", best[r.Nodes], r)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type operation struct {
 	node   *node
 	number int
 	step   coll.Step
-	// prev is the previous operation on the path, and down the next one.
+	// prev and next are the neighbouring operations on the path.
 	prev, next *operation
 	// requested reports whether the request from the previous node has been received.
 	requested bool

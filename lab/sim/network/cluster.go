@@ -29,8 +29,8 @@ type Host struct {
 	Call float64
 	// Copy and Reduce are the costs per byte of copying data and of reducing it.
 	Copy, Reduce float64
-	// Publish is the cost of publishing in a shared buffer, and also of reading what was published. Visible is the
-	// delay until other ranks see it.
+	// Publish is the cost of publishing in a shared buffer, and also of reading a publication. Visible is the delay
+	// until other ranks see it.
 	Publish, Visible float64
 	// Switch is the time slice of a waiting rank on a host with fewer cores than ranks. The rank polls once and yields.
 	Switch float64

@@ -15,12 +15,12 @@ type core struct {
 	slice sim.Cycle
 	// work is a bitmap of the ranks that have work.
 	work []uint64
-	// isServing reports whether the core is executing work of rank at. If it is false, that work ended at time since, and
-	// rank at and the ranks after it have since then used one time slice each.
+	// isServing reports whether the core is executing work of rank current. If it is false, that work ended at time
+	// servedUntil. Since then, rank current and the ranks after it have used one time slice each.
 	isServing   bool
 	current     int
 	servedUntil sim.Cycle
-	// next is the rank with work that gets the core next, at the time when. It is −1 if no rank has work. arrives is
+	// next is the rank with work that gets the core next, at the time when. It is −1 if no rank has work. arriveFunc is
 	// the callback at that time.
 	next       int
 	when       sim.Cycle

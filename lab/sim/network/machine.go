@@ -55,7 +55,7 @@ type message struct {
 	send, recv int
 	// first and last are the times at which the first burst and the last byte have passed the stages so far.
 	first, last sim.Cycle
-	// next is the next stage of the message. happens is the callback that calls it.
+	// next is the next stage of the message. callback calls it.
 	next     func(*message)
 	callback func()
 	chain    *message

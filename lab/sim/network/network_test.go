@@ -67,10 +67,10 @@ func TestTime(t *testing.T) {
 		want    float64
 	}{
 		{"a message", flat(2), coll.Bcast, "binomial", 8, a},
-		{"what a call takes", call, coll.Bcast, "binomial", 8, a + 7},
+		{"overhead of a call", call, coll.Bcast, "binomial", 8, a + 7},
 		{"a tree: three levels", flat(8), coll.Bcast, "binomial", 8, 3 * a},
 		{"seven sends, the last arrives last", flat(8), coll.Bcast, "flat", 8, a + 6*100},
-		{"a receiver takes one after another", flat(8), coll.Gather, "flat", 0, 0},
+		{"a receiver handles one message at a time", flat(8), coll.Gather, "flat", 0, 0},
 		{"all arrive at once, and the root copies its own block meanwhile", flat(8), coll.Gather, "flat", 8, a + 6*100},
 		{"a ring", flat(8), coll.Allgather, "ring", 8, 7*a + 8},
 		{"three exchanges, each with a reduction; a rank sends before it receives", flat(8), coll.Allreduce,

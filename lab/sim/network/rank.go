@@ -11,7 +11,7 @@ import (
 type rank struct {
 	machine      *machine
 	number, host int
-	// core is the core that the rank shares, or nil if it shares none. place is the rank's position on it.
+	// core is the core that the rank shares, or nil if it shares none. corePos is the rank's position on it.
 	core            *core
 	corePos         int
 	schedule        coll.Schedule
@@ -25,14 +25,14 @@ type rank struct {
 	head    int
 	active  bool
 	endFunc func()
-	// beginTime and over are the times at which the rank began and completed the call.
+	// beginTime and endTime are the times at which the rank began and completed the call.
 	beginTime, endTime sim.Cycle
-	// postedRecv lists the receives that have no message yet. unexpected maps a sender to its oldest message that has no
+	// posted lists the receives that have no message yet. unexpected maps a sender to its oldest message that has no
 	// receive yet. Later messages from the sender are linked by chain.
 	posted     []postedRecv
 	unexpected map[int]*message
-	// published is the number of this rank's publications. waiting lists the ranks that wait for one of them. missing
-	// is the number of other ranks' publications that this rank still waits for.
+	// published is the number of this rank's publications. waiters lists the ranks that wait for one of them.
+	// missingCount is the number of other ranks' publications that this rank still waits for.
 	published    int
 	waiters      []waiter
 	missingCount int
@@ -54,8 +54,8 @@ type flow struct {
 	step      coll.Step
 	number    int
 	announced bool
-	// cleared reports whether the next rank has asked for the data. got and sent are the numbers of bytes received and
-	// sent.
+	// cleared reports whether the next rank has asked for the data. received and sentBytes are the numbers of bytes
+	// received and sent.
 	cleared             bool
 	received, sentBytes int
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Costs are the costs of what a processor does, in cycles.
+// Costs are the costs of a processor's operations, in cycles.
 type Costs struct {
 	// Bus is the time for which an access holds the bus. Word is the additional processor time of an access.
 	Bus, Word sim.Cycle

@@ -10,12 +10,12 @@ type rank struct {
 	machine     *machine
 	rank, ranks int
 	yield       func(action) bool
-	// publications is the number of publications by this processor. before is the value of made at the start of the
+	// publications is the number of publications by this processor. callStart is its value at the start of the
 	// collective call. At the end of a call, all processors have made the same number of publications.
 	publications, callStart uint32
 }
 
-// Values of an envelope. Values greater than publication contain the number of a publication.
+// Values of an envelope. Values greater than publicationBase contain the number of a publication.
 const (
 	envelopeFree uint32 = iota
 	envelopeFull

@@ -38,8 +38,8 @@ type Queue struct {
 	lists              [][]uint64
 	numListed          int
 	insertAt, moveFrom int
-	// isMoving reports whether an entry is moving from a list to the CAM, and busy whether a command is in
-	// progress. No move begins during a command, as an entry must not leave a list between the searches of the two levels.
+	// isMoving reports whether an entry is moving from a list to the CAM, and isBusy whether a command is in progress.
+	// No move begins during a command, as an entry must not leave a list between the searches of the two levels.
 	isMoving, isBusy bool
 }
 

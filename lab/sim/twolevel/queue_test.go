@@ -124,7 +124,7 @@ func TestDifferential(t *testing.T) {
 					t.Fatal(err)
 				}
 				if o := q.Execute(twolevel.Command{Insert: true, Header: uint64(header)}); !o[0].OK {
-					t.Fatal("no room")
+					t.Fatal("the queue is full")
 				}
 				continue
 			}

@@ -1,4 +1,4 @@
-/* Prints its rank. It is C and C++. */
+/* Prints its rank. The file is valid C and C++. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -45,7 +45,7 @@ type Call struct {
 	Length, Result uint64
 }
 
-// Describe sets c to the call m, where size is the number of ranks in the program's world, and appends the
+// Describe sets c to the call operation, where size is the number of ranks in the program's world, and appends the
 // description of the call to b.
 func (c *Call) Describe(id uint64, operation *collective.Operation, size int, b []byte) ([]byte, Shape) {
 	call, shape := &operation.Call, ShapeOf(&operation.Call)
@@ -122,8 +122,8 @@ func (r *Reader) ReadCall() (call Call, err error) {
 	return call, err
 }
 
-// Asked returns the call in the form that package coll uses, without the sizes of blocks. It clamps numbers
-// that do not fit in an int.
+// CollCall returns the call in the form that package coll uses, without the sizes of blocks. It clamps numbers that do
+// not fit in an int.
 func (c *Call) CollCall() coll.Call {
 	return coll.Call{
 		Collective: c.Collective, Rank: clampInt(uint64(c.Rank)), Ranks: clampInt(uint64(c.Ranks)),
@@ -180,10 +180,9 @@ func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorith
 	return b
 }
 
-// ReadDescription parses a description, whose length must be Description. It sets the layouts of x to adjacent
-// blocks of the described sizes. The memory for the layouts is appended to ints, and the extended slice is
-// returned. members is encoded as in the frame; nil means all ranks of the world. ok is false if the padding is
-// not zero.
+// ReadDescription parses a description, whose length must be DescriptionLen. It sets the layouts of x to adjacent
+// blocks of the described sizes. The memory for the layouts is appended to ints, and the extended slice is returned.
+// members is encoded as in the frame; nil means all ranks of the world. ok is false if the padding is not zero.
 func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, name []byte, _ []int, ok bool) {
 	n := int(c.Ranks)
 	for _, layout := range x.Layouts() {

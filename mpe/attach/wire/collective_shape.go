@@ -13,8 +13,8 @@ import (
 type Shape struct {
 	// Recv is the length of the daemon's receive buffer.
 	Recv int
-	// Payload is the length of the data that the program sends: the send buffer or, if InRecv is set, the part
-	// of the receive buffer that starts at offset At.
+	// Payload is the length of the data that the program sends: the send buffer or, if InRecv is set, the part of the
+	// receive buffer that starts at Offset.
 	Payload, Offset int
 	InRecv          bool
 	// Result is the length of the result, which is at the beginning of the receive buffer.
@@ -54,8 +54,8 @@ func ShapeOf(call *coll.Call) (shape Shape) {
 }
 
 // WorkBytes returns how many bytes of memory the daemon may need to execute a call and to let the program reduce, in
-// addition to the data that crosses the socket. It is an upper bound for all algorithms. Work is called before
-// the call is checked, so it must accept invalid values; it does not correct them.
+// addition to the data that crosses the socket. It is an upper bound for all algorithms. WorkBytes is called before the
+// call is checked, so it must accept invalid values; it does not correct them.
 func (c *Call) WorkBytes() (work uint64) {
 	ranks, vector := uint64(c.Ranks), c.Flags&FlagVector != 0
 	n := min(c.Bytes, SaturatingAdd(c.Length, c.Result))
@@ -92,7 +92,7 @@ func (c *Call) WorkBytes() (work uint64) {
 	return work
 }
 
-// SaturatingAdd and mul return the largest number if the result would overflow.
+// SaturatingAdd and saturatingMul return the largest number if the result would overflow.
 func SaturatingAdd(a, b uint64) uint64 {
 	if s, carry := bits.Add64(a, b, 0); carry == 0 {
 		return s
@@ -115,7 +115,7 @@ func (c *Call) DataBytes() uint64 {
 	return SaturatingAdd(c.Length, SaturatingAdd(c.Result, AlignLen)) // the result is aligned
 }
 
-// Refuse returns the error for an invalid call.
+// CallError returns the error for an invalid call.
 func (c *Call) CallError(format string, args ...any) error {
 	return &coll.CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
 }

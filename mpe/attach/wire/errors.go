@@ -108,7 +108,7 @@ const (
 	Permission
 	// Closing means that the daemon is shutting down.
 	Closing
-	// Late means that HELLO did not arrive in time.
+	// Late means that HELLO was not received in time.
 	Late
 	// Failed stands for any other failure of the daemon.
 	Failed

@@ -98,7 +98,7 @@ type Reader struct {
 	Remaining int // number of unread bytes of the frame's body
 }
 
-// peekLen is the maximum argument of Take.
+// peekLen is the maximum argument of NextBytes.
 const peekLen = 64 << 10
 
 // directLen is the minimum length of a part of a payload that is read directly, bypassing the buffer.

@@ -18,8 +18,8 @@ import (
 type Link struct {
 	goroutines
 	fd int
-	// After Close, the number of the descriptor may be reused. Close must therefore follow the last read. out
-	// is held during writes, and end is held during shutdown, which may come late.
+	// After Close, the number of the descriptor may be reused. Close must therefore follow the last read. writeMu is
+	// held during writes, and shutdownMu during shutdown, which may come late.
 	closed              atomic.Bool
 	writeMu, shutdownMu sync.Mutex
 }
@@ -30,7 +30,7 @@ func NewLink(conn *net.UnixConn) (*Link, error) {
 	return &Link{fd: fd}, err
 }
 
-// Read reads the available bytes. If there are none, it returns ErrNoData.
+// Read reads the available bytes. It returns ErrNoData if no byte is available.
 func (l *Link) Read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(l.fd, b)

@@ -109,9 +109,9 @@ type Welcome struct {
 	Version, Rank, Size, Chunk uint32
 	Limits                     Limits
 	Flags                      uint32
-	// Ring is the length of each ring in bytes, or 0 if frames are sent through the socket. Arena is the length
-	// of the arena. WELCOME contains the field Arena only if Asked is set, which means that the program has
-	// requested an arena.
+	// Ring is the length of each ring in bytes, or 0 if frames are sent through the socket. Arena is the length of the
+	// arena. WELCOME contains the field Arena only if HasArena is set, which means that the program has requested an
+	// arena.
 	Ring, Arena uint64
 	HasArena    bool
 }
@@ -217,15 +217,15 @@ func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	return p, nil
 }
 
-// Kinds of operations in addition to those of package mpe.
+// Kinds of operations in addition to the kinds of package mpe.
 const (
 	OpProbe mpe.OpKind = 254
 	OpCall  mpe.OpKind = 255
 )
 
-// Start contains the fields of START, which posts an operation. The payload of a send follows in the frame or,
-// if Placed is set, is in the arena at offset Place. If Placed is set, the payload of a receive is also stored
-// at that offset. Operation.Buf is not encoded.
+// Start contains the fields of START, which posts an operation. The payload of a send follows in the frame or, if
+// InArena is set, is in the arena at ArenaOffset. If InArena is set, the payload of a receive is also stored at that
+// offset. Operation.Buf is not encoded.
 type Start struct {
 	ID uint64
 	mpe.Operation
@@ -260,7 +260,7 @@ func AppendStart(b []byte, start *Start, piece int) []byte {
 	return b
 }
 
-// appendMatch appends those fields of START and PROBE that determine matching. readMatch is its inverse.
+// appendMatch appends the fields of START and PROBE that determine matching. readMatch is its inverse.
 func appendMatch(b []byte, peer, tag int, comm uint32) []byte {
 	b = Order.AppendUint32(b, uint32(peer))
 	b = Order.AppendUint32(b, uint32(tag))

@@ -37,11 +37,11 @@ type Outbox struct {
 	mu           sync.Mutex
 	newItems     fifo // items that have not been begun
 	startedItems fifo // items in progress
-	newBytes     int  // number of bytes of fresh items written since the last frame of begun
+	newBytes     int  // number of bytes of new items written since the last frame of a started item
 	isWriting    bool // a goroutine is writing, or Run has been woken up to write
 	closed       bool
 	wake         chan struct{}
-	// Rings is equal to to if to is polled. In that case, Advance rather than Run writes the data that did not
+	// Rings is equal to to if to is polled. In that case, FlushStalled rather than Run writes the data that did not
 	// fit. Stalled is set while there is such data.
 	Rings   Rings
 	Stalled atomic.Bool
@@ -63,7 +63,7 @@ func NewOutbox(to Stream) *Outbox {
 	}
 }
 
-// wakeRun wakes up Run. It never blocks, because only the goroutine that has set busy calls it.
+// wakeRun wakes up Run. It never blocks, because only the goroutine that has set isWriting calls it.
 func (o *Outbox) wakeRun() { o.wake <- struct{}{} }
 
 // Send queues an item. If no other goroutine is writing, it also writes the queued items. It never blocks:
@@ -178,7 +178,7 @@ func (o *Outbox) writeBytes(b []byte, wait bool) int {
 	return len(b)
 }
 
-// deferToPoll leaves the remaining data to Advance. It returns false if nothing will call Advance.
+// deferToPoll leaves the remaining data to FlushStalled. It returns false if nothing will call FlushStalled.
 func (o *Outbox) deferToPoll() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -235,7 +235,7 @@ func (o *Outbox) next() (it Item, fresh bool) {
 	return o.newItems.pop(), true
 }
 
-// becomeIdle clears busy if nothing is queued, and reports whether it did so.
+// becomeIdle clears isWriting if nothing is queued, and reports whether it did so.
 func (o *Outbox) becomeIdle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

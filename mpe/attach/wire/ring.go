@@ -104,7 +104,7 @@ func RingOf(mem []byte, number, n int) Ring {
 // each such value only once.
 type ringWriter struct {
 	Ring
-	// pos is the number of bytes written. seen is the last valid value of Read.
+	// pos is the number of bytes written. lastRead is the last valid value of Read.
 	pos, lastRead uint64
 }
 
@@ -148,7 +148,7 @@ func (w *ringWriter) requestSpace() bool {
 // ringReader is the reading side of a ring. It is as distrustful as ringWriter.
 type ringReader struct {
 	Ring
-	// pos is the number of bytes read. seen is the last valid value of Written.
+	// pos is the number of bytes read. lastWritten is the last valid value of Written.
 	pos, lastWritten uint64
 }
 
@@ -181,9 +181,9 @@ func (r *ringReader) read(b []byte) (n int, wake bool, err error) {
 	return n, r.shouldWakeWriter(), nil
 }
 
-// shouldWakeWriter reports whether the writer should be woken up now. This is not so as soon as one byte is free,
-// because the writer would then be woken up for each frame. A reader that waits for the rest of a frame has less than
-// half of the ring unread, so it does wake up the writer.
+// shouldWakeWriter reports whether the writer should be woken up now. A single free byte is not enough, because the
+// writer would then be woken up for each frame. A reader that waits for the rest of a frame has less than half of the
+// ring unread, so it does wake up the writer.
 func (r *ringReader) shouldWakeWriter() bool {
 	if r.WriterSleeps.Load() == 0 {
 		return false
@@ -192,8 +192,7 @@ func (r *ringReader) shouldWakeWriter() bool {
 	return err == nil && unread <= len(r.Data)/wakeFraction && clearFlag(r.WriterSleeps)
 }
 
-// waits asks the writer to wake up this side when new data arrives. It returns false if some has already
-// arrived.
+// requestData asks the writer to wake up this side when new data arrives. It returns false if there already is some.
 func (r *ringReader) requestData() bool {
 	before := r.lastWritten - r.pos
 	r.ReaderSleeps.Swap(1)

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// socketPolls is the number of polls of an empty ring after which the socket is checked. The check detects
-	// that the other side has ended even if this side never sleeps.
+	// socketPolls is the number of polls of an empty ring after which the socket is checked. The check detects the end
+	// of the other side even if this side never sleeps.
 	socketPolls = 64
 	// spaceInterval is the interval at which Write polls for free space.
 	spaceInterval = time.Millisecond
 )
 
-// RingLink is a connection that exchanges frames through rings. Its Read does not block. The socket is used
-// only to wake up the other side, by sending a byte, and to detect that the other side has ended.
+// RingLink is a connection that exchanges frames through rings. Its Read does not block. The socket is used only to
+// wake up the other side, by sending a byte, and to detect the end of the other side.
 type RingLink struct {
 	*Link
 	mem     []byte
 	in      ringReader
 	out     ringWriter
 	awaited *Awaited
-	// polls is the number of polls of an empty ring since the last check of the socket. look requests a check
-	// at the next poll. over is the reason why in will receive no more data.
+	// polls is the number of polls of an empty ring since the last check of the socket. checkSocket requests a check at
+	// the next poll. endError is the reason why in will receive no more data.
 	polls       int
 	checkSocket bool
 	endError    error
@@ -50,7 +50,7 @@ func NewRingLink(l *Link, mem []byte, n int, program bool) *RingLink {
 	return r
 }
 
-// Read reads the available bytes. If there are none, it returns ErrNoData.
+// Read reads the available bytes. It returns ErrNoData if no byte is available.
 func (r *RingLink) Read(b []byte) (int, error) {
 	if err := r.Ready(1); err != nil {
 		return 0, err
@@ -79,9 +79,8 @@ func (r *RingLink) Ready(n int) error {
 	}
 }
 
-// emptyError is called if the ring contains too little data. It returns the error that Read should return. If it
-// has just detected that the other side has ended, it returns nil, because the other side may have written more
-// data before.
+// emptyError is called if the ring contains too little data. It returns the error that Read should return. If it has
+// just detected the end of the other side, it returns nil, because the other side may have written more data before.
 func (r *RingLink) emptyError() error {
 	if r.endError != nil {
 		return r.endError

@@ -58,7 +58,7 @@ type Rings interface {
 	RequestSpace() bool
 }
 
-// goroutines implements those methods of Stream that run goroutines.
+// goroutines implements the methods of Stream that run goroutines.
 type goroutines struct{}
 
 func (goroutines) Go(f func()) { go f() }

@@ -55,7 +55,7 @@ func (c Class) sibling() Class {
 type Choice struct {
 	// Algorithm is the name of one of the collective's algorithms.
 	Algorithm string
-	// Segment is a Call.Segment in bytes; 0 does not divide the data. In a table it may be Auto.
+	// Segment is a Call.Segment in bytes; 0 does not divide the data. In a table it may be AutoSegment.
 	Segment int
 }
 
@@ -65,7 +65,7 @@ const AutoSegment = -1
 
 const autoText = "auto"
 
-// AutoAlgorithm is the only algorithm that supports Auto, because coll.PipelineSegment models its cost.
+// AutoAlgorithm is the only algorithm that supports AutoSegment, because coll.PipelineSegment models its cost.
 const AutoAlgorithm = "chain"
 
 // maxSegment limits sizes given as text to the range of int on every machine.

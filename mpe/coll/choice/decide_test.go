@@ -22,9 +22,9 @@ func TestDecide(t *testing.T) {
 		want    string
 	}{
 		{"one", coll.Bcast, []int{8}, []choice.Series{by("flat", 0, 3)}, "any: [flat]"},
-		{"up to the one that can do all", coll.Bcast, []int{8},
+		{"up to the algorithm for all calls", coll.Bcast, []int{8},
 			[]choice.Series{by("flat", 0, 3), by("binomial", 0, 2), by("chain", 0, 1)}, "any: [chain binomial]"},
-		{"what cannot do all comes first", coll.Bcast, []int{8},
+		{"the fastest supports only some calls", coll.Bcast, []int{8},
 			[]choice.Series{by("flat", 0, 3), by("binomial", 0, 4), by("chain", 0, 1)}, "any: [chain flat binomial]"},
 		{"where lines cross", coll.Bcast, []int{800, 1600},
 			[]choice.Series{by("binomial", 0, 10, 40), by("chain", 0, 20, 30)},

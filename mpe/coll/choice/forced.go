@@ -10,7 +10,7 @@ import (
 // Forced has choices that override the table. They must be the same on all ranks.
 type Forced map[coll.Collective]Choice
 
-// Choose returns the forced choice for the call. It returns false if there is none, or if the algorithm does not
+// Choose returns the forced choice for the call. It returns false if no choice is forced, or if the algorithm does not
 // support the call: then the table chooses, so that forcing an algorithm makes no call fail.
 func (f Forced) Choose(c *coll.Call) (Choice, bool) {
 	choice, ok := f[c.Collective]

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// measured is what "zrlbench tune" has decided. The times are in lab/tune/shipped.yaml; the
-// test of that package prints this file when that is replaced.
+// measured has the decisions of "zrlbench tune". The times are in lab/tune/shipped.yaml; the
+// test of that package prints this file when the times are replaced.
 var measured = map[Class]Rows{
 	OversubscribedMemory: {
 		Link: Link{Alpha: 1073, Beta: 0.1089},

@@ -29,7 +29,7 @@ func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inou
 	return newSimulation(programs, m, 0, false).run()
 }
 
-// dataMemory is a memory that holds data.
+// dataMemory is the memory of Execute.
 type dataMemory struct {
 	data []Data
 	op   func(inout, in []byte)

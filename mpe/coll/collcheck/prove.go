@@ -75,7 +75,7 @@ func (w *simulation) synchronised() error {
 			}
 		}
 		if len(w.ranks) > 1 && count(left) < len(w.ranks) {
-			return scheduleError(p.rank, 0, "leaves when %d of %d ranks are known to have arrived", count(left), len(w.ranks))
+			return scheduleError(p.rank, 0, "leaves when %d of %d ranks are known to have entered", count(left), len(w.ranks))
 		}
 	}
 	return nil

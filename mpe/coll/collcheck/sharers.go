@@ -193,7 +193,7 @@ func proveShared(calls []coll.Call, programs []Program) error {
 	}
 	for _, p := range w.ranks {
 		if missing := slices.Index(p.clock, 0); missing >= 0 {
-			return scheduleError(p.rank, 0, "leaves before rank %d is known to have arrived", missing)
+			return scheduleError(p.rank, 0, "leaves before rank %d is known to have entered", missing)
 		}
 	}
 	return nil

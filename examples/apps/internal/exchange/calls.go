@@ -68,7 +68,7 @@ func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error
 	return buf, forward(ctx, r, buf)
 }
 
-// forward sends buf to all ranks below.
+// forward sends buf to all children.
 func forward[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
 	for _, rank := range r.children {
 		if err := send(ctx, r, buf, rank); err != nil {
@@ -116,8 +116,8 @@ func RecvScatter[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T) ([]T,
 		func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
-// forEachChild calls f for each rank below, with the position of that rank's block. The blocks come after this rank's
-// own block.
+// forEachChild calls f for each child, with the position of that rank's block. The blocks come after this rank's own
+// block.
 func (r *Ranks) forEachChild(n int, f func(from, end, rank int) error) error {
 	for i, rank := range r.children {
 		if err := f((i+1)*n, (i+2)*n, rank); err != nil {

@@ -21,8 +21,8 @@ type Ranks struct {
 	*mpi.Comm
 	// unrolled is set if this rank uses only Send and Recv.
 	unrolled bool
-	// parent is the rank through which this rank exchanges data with Root. below lists the ranks whose data this
-	// rank forwards. tree is set if any rank forwards data.
+	// parent is the rank through which this rank exchanges data with Root. children lists the ranks whose data this
+	// rank forwards. hasTree is set if any rank forwards data.
 	parent   int
 	children []int
 	hasTree  bool
@@ -45,7 +45,7 @@ func NewUnrolled(comm *mpi.Comm, fpgas []int, unexpected error) (*Ranks, error) 
 	}
 	at := slices.Index(fpgas, comm.Rank())
 	if at < 0 {
-		return nil, fmt.Errorf("rank %d is none of the FPGAs of upstream's tree, %v, which every rank but %d has to be",
+		return nil, fmt.Errorf("rank %d is not among the FPGAs of upstream's tree, %v; every rank except %d must be",
 			comm.Rank(), fpgas, Root)
 	}
 	first := at - at%groupSize
@@ -68,8 +68,8 @@ func MatchesByOrder(c *mpi.Comm) bool {
 	return false
 }
 
-// Blocks returns the number of blocks that this rank receives in one message of Scatter, and sends in one
-// message of Gather: its own block, and the blocks of the ranks below.
+// Blocks returns the number of blocks that this rank receives in one message of Scatter, and sends in one message of
+// Gather: its own block, and the blocks of its children.
 func (r *Ranks) Blocks() int { return 1 + len(r.children) }
 
 // forEachOther calls f for all ranks except root, in rank order.

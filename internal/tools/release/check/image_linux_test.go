@@ -145,7 +145,7 @@ func TestImage(t *testing.T) {
 	s.works(m.who)
 	s.stops()
 	if out, err := s.try(m.who, m.check...); err == nil {
-		t.Errorf("the health check of a container that has ended is\n%s", out)
+		t.Errorf("the health check of an exited container is\n%s", out)
 	}
 	m.configure(t, "deploy/packaging/zrlmpid.yaml")
 	s = start(t, newNetwork(t), m.root, m.who, "", m.env, append(m.entry, m.cmd...)...)
@@ -171,7 +171,7 @@ func (s *service) records(who account, env []string) {
 	s.t.Helper()
 	out, err := s.tryWith(who, env, "/usr/bin/zrlctl", "send", "4", "--words", "1", "--timeout", "200ms")
 	if err == nil {
-		s.t.Errorf("a message has arrived:\n%s", out)
+		s.t.Errorf("a message was received:\n%s", out)
 	}
 	s.log.waitFor(s.t, "failure record written")
 	out, err = s.tryWith(who, env, "/usr/bin/zrlctl", "status")

@@ -61,7 +61,7 @@ func TestLibraryPackages(t *testing.T) {
 			t.Errorf("%s is missing", file)
 		}
 	}
-	needs(t, "the packages beside MPICH", "mpicc.mpich", "mpich libmpich-dev")
+	needs(t, "the packages next to MPICH", "mpicc.mpich", "mpich libmpich-dev")
 	for _, name := range []string{"mpich", "libmpich-dev", "libmpich12"} {
 		out, err := exec.Command("dpkg", "--listfiles", name).Output()
 		if err != nil {

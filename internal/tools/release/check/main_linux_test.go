@@ -64,7 +64,7 @@ func missing(t *testing.T, what, why string) {
 func needsRoot(t *testing.T, what string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		missing(t, what, "only root can have a root folder and a network of its own")
+		missing(t, what, "only root can have a separate root folder and network")
 	}
 }
 

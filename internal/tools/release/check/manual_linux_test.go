@@ -93,7 +93,7 @@ func TestCompletions(t *testing.T) {
 		})
 	}
 	t.Run("bash completes flags and files", func(t *testing.T) {
-		bash := needs(t, "what bash completes", "bash", "bash")
+		bash := needs(t, "completion in bash", "bash", "bash")
 		folder := t.TempDir()
 		copyFile(t, filepath.Join(folder, "mine.yaml"), from("deploy/demo.yaml"), 0o644)
 		for line, want := range map[string]string{"zrlmpid --chec": "--check-config", "zrlmpid -config mi": "mine.yaml",

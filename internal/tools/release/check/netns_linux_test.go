@@ -26,7 +26,7 @@ func newNetwork(t *testing.T) *network {
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread exits with the goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			ready <- fmt.Errorf("a network of its own: %w", err)
+			ready <- fmt.Errorf("create a network namespace: %w", err)
 			return
 		}
 		ready <- loopbackUp()

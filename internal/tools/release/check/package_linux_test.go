@@ -199,7 +199,7 @@ func TestContents(t *testing.T) {
 		{rpm, []string{"rpm", "-qpl"}, "rpm", "/usr/share/zsh/site-functions/_zrlctl"},
 	} {
 		t.Run(filepath.Ext(tt.file), func(t *testing.T) {
-			needs(t, "what is in a package", tt.command[0], tt.debian)
+			needs(t, "the contents of a package", tt.command[0], tt.debian)
 			out, err := exec.Command(tt.command[0], append(tt.command[1:], tt.file)...).Output()
 			if err != nil {
 				t.Fatal(err)

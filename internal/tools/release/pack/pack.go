@@ -128,19 +128,19 @@ func supported(p *config.NFPM) error {
 		rest.MTime = ""
 	}
 	if !reflect.ValueOf(rest).IsZero() {
-		return fmt.Errorf("%w: a setting of nfpms beside those that package pack knows", ErrUnsupported)
+		return fmt.Errorf("%w: a setting of nfpms that package pack does not know", ErrUnsupported)
 	}
 	for _, c := range p.Contents {
 		c.Source, c.Destination, c.Type, c.Packager, c.FileInfo.Mode = "", "", "", "", 0
 		if !reflect.ValueOf(c).IsZero() {
-			return fmt.Errorf("%w: a setting of contents beside src, dst, type, packager and file_info.mode",
+			return fmt.Errorf("%w: a setting of contents other than src, dst, type, packager and file_info.mode",
 				ErrUnsupported)
 		}
 	}
 	for _, o := range p.Overrides {
 		o.Dependencies, o.Recommends = nil, nil
 		if !reflect.ValueOf(o).IsZero() {
-			return fmt.Errorf("%w: a setting of overrides beside dependencies and recommends", ErrUnsupported)
+			return fmt.Errorf("%w: a setting of overrides other than dependencies and recommends", ErrUnsupported)
 		}
 	}
 	return nil

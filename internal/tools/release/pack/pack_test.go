@@ -16,10 +16,10 @@ func TestRefused(t *testing.T) {
 		name, nfpm, want string
 		unsupported      bool
 	}{
-		{"a setting", "epoch: '2'", "beside those that package pack knows", true},
-		{"another time", "mtime: '2026-01-01T00:00:00Z'", "beside those that package pack knows", true},
-		{"of contents", "contents: [{src: a, dst: /a, file_info: {owner: me}}]", "contents beside", true},
-		{"of overrides", "overrides: {deb: {conflicts: [other]}}", "overrides beside", true},
+		{"a setting", "epoch: '2'", "that package pack does not know", true},
+		{"another time", "mtime: '2026-01-01T00:00:00Z'", "that package pack does not know", true},
+		{"of contents", "contents: [{src: a, dst: /a, file_info: {owner: me}}]", "contents other than", true},
+		{"of overrides", "overrides: {deb: {conflicts: [other]}}", "overrides other than", true},
 		{"an unknown key", "maintainers: me", "maintainers", false},
 		{"a file that is not there", "contents: [{src: no/such/file, dst: /a}]", "no/such/file", false},
 	} {
