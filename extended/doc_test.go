@@ -123,7 +123,7 @@ func TestDocumentNumbers(t *testing.T) {
 		{"1416 if it knows nothing", defaultPayload == 1336},
 		{"and a third one after twice as long", maxProbes == 3},
 		{"When three packets with more than 1200 bytes in a row were lost", maxProbes == 3},
-		{"that of an MTU of 1500", ethernetPayload == 1392},
+		{"the size for an MTU of 1500", ethernetPayload == 1392},
 		{"A report has at most 8192 bytes; a part has at most 1024, and all but the last a multiple of 8",
 			MaxReport == 8192 && maxReportPart == 1024 && reportUnit == 8},
 		{"no complete report after 300 ms is followed by another one, with another number, three in all; 900 ms " +
