@@ -52,10 +52,10 @@ func TestAsked(t *testing.T) {
 			text:   "what rank 1 waits for is not known here: it has not answered",
 			reason: "it has not answered the question for a report: name its daemon with --daemons"},
 		"not asked": {err: errors.New("an older daemon"), cause: StateUnknown,
-			text:   "what rank 1 waits for is not known here; 9 causes are possible",
+			text:   "what rank 1 waits for is not known here; 6 causes are possible",
 			reason: "it was not asked: an older daemon: name its daemon with --daemons"},
 		"another's": {asked: []state.AskResult{{Rank: 7}, {Rank: -1}, asked(waits(0))}, cause: StateUnknown,
-			text:   "what rank 1 waits for is not known here; 9 causes are possible",
+			text:   "what rank 1 waits for is not known here; 6 causes are possible",
 			reason: "its host was not asked: name its daemon with --daemons"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -289,6 +289,9 @@ func TestCauses(t *testing.T) {
 		"count of a call": {status(2, inCall(host(0, peer(1)), call("Allreduce", 4, nil, 1)),
 			had(host(1), collective.EndedCall{Collective: "Allreduce", Comm: 1, Number: 4,
 				Bytes: 8})), CountMismatch, 0, "Allreduce of 16 bytes", "the same count"},
+		"never heard, CPU": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard,
+			with(func(p *state.Peer) { p.Kind = state.KindCPU })))), NeverHeard, 1,
+			"no packet has ever come from rank 1", "start the program of rank 1"},
 		"no receive, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), fpga))), StateUnknown, 1,
 			"what rank 1 waits for is not known here", "--daemons"},
 		"credit is scarce": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9),
@@ -396,7 +399,8 @@ func TestLongAgo(t *testing.T) {
 		}
 		tt.change(ranks)
 		d := Diagnose([]Source{{Status: status(2, ranks...)}}, MinWaitAge)
-		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain && d.Findings[0].Cause != WaitCycle {
+		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain ||
+			tt.certain && (d.Findings[0].Cause != WaitCycle || d.Findings[0].Peer != 0) {
 			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
@@ -616,6 +620,10 @@ func TestNothing(t *testing.T) {
 	if len(d.Findings)+len(d.Waiting) != 0 || d.Text() != "no rank has waited for longer than 1.0 s\n" {
 		t.Errorf("%+v", d)
 	}
+	s = status(3, host(0, peer(1, receiving(9)), peer(2, receiving(.9))), host(1), host(2))
+	if d := Diagnose([]Source{{Status: s}}, MinWaitAge); len(d.Findings) != 1 || d.Findings[0].Rank != 1 {
+		t.Errorf("next to a long wait: %s", d.Text())
+	}
 }
 
 // TestFor checks which findings of a diagnosis concern a rank.
@@ -728,7 +736,7 @@ func TestOtherOperation(t *testing.T) {
 		"a send has ended before": {new(8.0), false, true}, "a send is pending": {nil, true, false},
 	} {
 		r := host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) {
-			p.SinceLastPacket, p.Sent = new(1.0), 1
+			p.SinceLastPacket, p.Sent = new(0.45), 1
 			if tt.sends {
 				p.Sending = &state.Wait{State: handshake.WaitAck, WaitsFor: protocol.Ack, Seconds: 1,
 					Envelope: state.Envelope{Bytes: 4}}
@@ -823,6 +831,9 @@ func TestEarlierProgram(t *testing.T) {
 				func(p Possibility) bool { return string(p.Cause) == Restarted && p.Rank == 1 }) {
 			t.Errorf("%s: %s", name, d.Text())
 		}
+		if n := strings.Count(d.Text(), "the program of rank 1 began 30.0 s ago"); n != 1 && tt.age == before/2 && tt.again {
+			t.Errorf("%s: %d times in %s", name, n, d.Text())
+		}
 	}
 }
 
@@ -854,6 +865,34 @@ func TestSentAhead(t *testing.T) {
 		}
 		if got := strings.Join(left, " "); got != tt.want || d.Findings[i].Certain != (tt.want == "") {
 			t.Errorf("%s: %s", name, d.Text())
+		}
+	}
+}
+
+// TestReports checks what follows from the counters of a single peer.
+func TestReports(t *testing.T) {
+	p := &state.Peer{LastDrop: &state.Drop{Reason: state.DropShort}, Dropped: state.DropCounts{state.DropShort: 2}}
+	if s := dropEvidence(0, 1, p); !strings.Contains(s, "rank 0 has dropped 2 packets from") {
+		t.Error(s)
+	}
+	if _, stalls := (side{senderReport: &state.Peer{Extended: &state.Extended{Hellos: 3,
+		Queued: 1}}}).stallTime(); !stalls {
+		t.Error("three HELLOs without an answer do not count as a stall")
+	}
+	if everHeard(p) || !everHeard(&state.Peer{PacketsIn: 1}) { // daemons of earlier versions do not report when
+		t.Error("one packet counts as heard")
+	}
+}
+
+// TestLeft checks that a receive whose sender has ended its send, and has a program, has lost the message's DATA, or
+// that the sender has begun again.
+func TestLeft(t *testing.T) {
+	for _, in := range []handshake.State{handshake.WaitData, handshake.Receiving} {
+		receives := with(func(p *state.Peer) { p.Receiving.State = in })
+		d := Diagnose([]Source{{Status: status(2, host(0, peer(1, receiving(9), receives)), host(1, peer(0)))}}, MinWaitAge)
+		if len(d.Findings) != 1 || len(d.Findings[0].Possible) != 2 || !possible(&d.Findings[0], LostPacket) ||
+			!possible(&d.Findings[0], Restarted) {
+			t.Errorf("%v: %s", in, d.Text())
 		}
 	}
 }

@@ -370,7 +370,11 @@ func (r *roots) cycleFinding(rank int) *Finding {
 		evidence: evidence, step: cycleStep(path), rank: &first,
 	})
 	finding.Cycle, finding.Certain, finding.Peer = ranks, true, oldest.from
-	finding.Possible = slices.Concat(r.view.restartCauses(path), r.view.programCauses(path), r.view.oneCallCauses(path))
+	for _, p := range slices.Concat(r.view.restartCauses(path), r.view.programCauses(path), r.view.oneCallCauses(path)) {
+		if !slices.Contains(finding.Possible, p) { // two waits for each other find the same
+			finding.Possible = append(finding.Possible, p)
+		}
+	}
 	for _, e := range path {
 		switch {
 		case e.deferred != nil:

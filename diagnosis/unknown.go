@@ -140,7 +140,9 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 		observation.HasLongDatagram = observation.HasLongDatagram || x.InFlight > 0
 		unanswered := v.unanswered[[2]int{e.from, e.to}] && (p.SinceLastPacket == nil || *p.SinceLastPacket > maxAnswerTime)
 		observation.Silent = unanswered || x.Stalled >= stallThreshold || x.PeerSession == 0 && x.Hellos > 2
+		observation.Connected = x.PeerSession != 0
 		observation.Acknowledged = x.InFlight == 0 && x.PeerSession != 0 && x.Queued == 0
+		observation.Repeats = p.LastDrop != nil && p.LastDrop.Seconds <= e.seconds+maxRetransmitDelay
 		return observation
 	}
 	observation.PeerAsks = p.Deferred != nil

@@ -59,8 +59,13 @@ type Observation struct {
 	HasWorked bool
 	// Abandoned is set if an earlier message to or from the peer has begun and not ended: the peer may still be in it.
 	Abandoned bool
-	// Acknowledged is set if the peer, of the extended profile, has acknowledged everything that was sent to it.
-	Acknowledged bool
+	// Connected is set if the peer, of the extended profile, has answered in the waiter's present session: the packets
+	// of both have arrived, and both use the profile.
+	Connected bool
+	// Acknowledged is set if the peer, of the extended profile, has acknowledged everything that was sent to it. Repeats
+	// is set if packets from it have been dropped lately: it may retransmit packets because their acknowledgements are
+	// lost.
+	Acknowledged, Repeats bool
 	// Silent is set if the peer's engine, of the extended profile, has not answered. An engine answers whatever its
 	// program does.
 	Silent bool
@@ -158,6 +163,15 @@ func (o *Observation) peerBlocks() bool {
 	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.hasBegun()
 }
 
+// clearedInVain says that the peer ran when CLEAR_TO_SEND was sent to it, and has not used it, or returns an empty
+// string.
+func (o *Observation) clearedInVain() string {
+	if !o.RetransmitsRequest || o.State != handshake.WaitData {
+		return ""
+	}
+	return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time", o.Peer)
+}
+
 // asksText says that the peer asks to send, and therefore waits for nothing else.
 func asksText(o *Observation) string {
 	return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
@@ -201,12 +215,14 @@ func retransmitsData(o *Observation) string {
 
 // configEvidence returns the observation that contradicts causes that prevent all messages between the ranks, or an
 // empty string.
-func configEvidence(o *Observation) string {
+func configEvidence(observation *Observation) string {
 	switch {
-	case o.HasWorked:
-		return fmt.Sprintf("messages with rank %d have ended well", o.Peer)
-	case o.hasBegun():
-		return fmt.Sprintf("a message with rank %d has begun", o.Peer)
+	case observation.HasWorked:
+		return fmt.Sprintf("messages with rank %d have ended well", observation.Peer)
+	case observation.hasBegun():
+		return fmt.Sprintf("a message with rank %d has begun", observation.Peer)
+	case observation.Connected:
+		return fmt.Sprintf("rank %d has answered in this session", observation.Peer)
 	}
 	return ""
 }
@@ -269,7 +285,7 @@ var hypotheses = []hypothesis{
 			return inapplicable
 		case observation.Kind != state.KindSoftware && observation.IsSender && observation.RetransmitsRequest:
 			return asksText(observation)
-		case observation.Acknowledged && observation.talksText() == "":
+		case observation.Acknowledged && (observation.talksText() == "" || !observation.Repeats):
 			return fmt.Sprintf("rank %d has acknowledged all that was sent to it, and retransmits nothing", observation.Peer)
 		}
 		return ""
@@ -307,12 +323,15 @@ var hypotheses = []hypothesis{
 	}, text: func(o *Observation) string {
 		return fmt.Sprintf("rank %d gets %s of rank %d, and drops it", o.Peer, packetName(o, o.Waiter), o.Waiter)
 	}},
-	{cause: PathMTU, outbound: true, contradiction: func(o *Observation) string {
+	{cause: PathMTU, outbound: true, contradiction: func(observation *Observation) string {
 		switch {
-		case !o.HasLongDatagram || !o.IsSender || o.LastHeard == nil || !o.Extended && o.State != handshake.WaitAck:
+		case !observation.HasLongDatagram || !observation.IsSender || observation.LastHeard == nil ||
+			!observation.Extended && observation.State != handshake.WaitAck:
 			return inapplicable
-		case o.State == handshake.WaitAck && o.PeerAsks && !o.PeerClears:
-			return asksText(o)
+		case observation.Acknowledged:
+			return fmt.Sprintf("rank %d has acknowledged all that was sent to it", observation.Peer)
+		case observation.State == handshake.WaitAck && observation.PeerAsks && !observation.PeerClears:
+			return asksText(observation)
 		}
 		return ""
 	}, text: func(o *Observation) string { return mtuText(o.Waiter, o.Peer) }},
@@ -355,14 +374,21 @@ var hypotheses = []hypothesis{
 			return stoppedEvidence(observation)
 		case observation.IsSender && observation.peerBlocks():
 			return asksText(observation)
+		case observation.clearedInVain() != "":
+			return observation.clearedInVain()
 		}
 		return observation.talksText()
 	}, text: peerText("is stopped, by a signal or a debugger")},
-	{cause: ProcessEnded, contradiction: func(o *Observation) string {
-		if o.Extended {
-			return stoppedEvidence(o)
+	{cause: ProcessEnded, contradiction: func(observation *Observation) string {
+		switch {
+		case observation.Extended:
+			return stoppedEvidence(observation)
+		case observation.IsSender && observation.peerBlocks():
+			return asksText(observation)
+		case observation.clearedInVain() != "":
+			return observation.clearedInVain()
 		}
-		return o.talksText()
+		return observation.talksText()
 	}, text: func(o *Observation) string {
 		if o.LastHeard == nil {
 			return fmt.Sprintf("rank %d has not been started, or has ended", o.Peer)
@@ -375,9 +401,8 @@ var hypotheses = []hypothesis{
 			return inapplicable
 		case observation.LastHeard == nil:
 			return fmt.Sprintf("no packet has ever come from rank %d", observation.Peer)
-		case observation.RetransmitsRequest && observation.State == handshake.WaitData:
-			return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time",
-				observation.Peer)
+		case observation.clearedInVain() != "":
+			return observation.clearedInVain()
 		case observation.PeerClears:
 			return fmt.Sprintf("rank %d asks for DATA again", observation.Peer)
 		case observation.RetransmitsData:

@@ -42,7 +42,7 @@ func TestExplain(t *testing.T) {
 			Observation{Kind: state.KindFPGA, IsSender: true, State: handshake.WaitClear, LastHeard: quiet, HasWorked: true,
 				PeerAsks:           true,
 				RetransmitsRequest: true},
-			"cycle process_ended restarted",
+			"cycle restarted",
 		},
 		"a host asks to send, too, and may do something else meanwhile": {
 			Observation{Kind: state.KindSoftware, IsSender: true, State: handshake.WaitClear, LastHeard: talks, HasWorked: true,
@@ -87,6 +87,27 @@ func TestExplain(t *testing.T) {
 				HasWorked:    true,
 				Acknowledged: true},
 			"program_computes waits_elsewhere other_call packets_blocked process_stopped process_ended",
+		},
+		"it has answered, and acknowledged a long message's request": {
+			Observation{Kind: state.KindSoftware, Extended: true, IsSender: true, State: handshake.WaitClear, LastHeard: quiet,
+				HasLongDatagram: true, Connected: true, Acknowledged: true},
+			"program_computes waits_elsewhere other_call packets_blocked process_stopped process_ended",
+		},
+		"it has answered, and does not acknowledge long packets": {
+			Observation{Kind: state.KindSoftware, Extended: true, IsSender: true, State: handshake.WaitAck, LastHeard: talks,
+				HasLongDatagram: true, Connected: true},
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked path_mtu process_stopped " +
+				"process_ended",
+		},
+		"its acknowledgements may be lost": {
+			Observation{Kind: state.KindSoftware, Extended: true, IsSender: true, State: handshake.WaitClear, LastHeard: talks,
+				Connected: true, Acknowledged: true, Repeats: true},
+			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_stopped process_ended",
+		},
+		"a CPU asked again for what was cleared, and is quiet": {
+			Observation{Kind: state.KindCPU, State: handshake.WaitData, LastHeard: quiet, HasWorked: true, PeerAsks: true,
+				RetransmitsRequest: true},
+			"lost_packet packet_dropped packets_blocked",
 		},
 		"a part of DATA has come": {
 			Observation{Kind: state.KindFPGA, State: handshake.Receiving, LastHeard: quiet, HasLongDatagram: true},

@@ -33,6 +33,8 @@ type cluster struct {
 	attached, overSocket bool
 	// trigger is when the fault that was injected showed first, or 0.
 	trigger time.Duration
+	// suspect is when the fault of another run showed whose evidence this run may have, or 0.
+	suspect time.Duration
 }
 
 // datagram is one in transit, or what has become of it.
@@ -201,9 +203,9 @@ type node struct {
 	program *program
 	// stopped: its process is, by a signal. gone: it has ended, or never begun.
 	stopped, gone bool
-	deaf          bool // its host drops what arrives: its socket's buffer is full
-	otherProfile  int  // the rank for which it is configured with the other profile, plus one; 0 is none
-	seen          []sighting
+	deaf          bool       // its host drops what arrives: its socket's buffer is full
+	otherProfile  int        // the rank for which it is configured with the other profile, plus one; 0 is none
+	seen          []sighting // by its present process
 	starts        int
 }
 
@@ -268,7 +270,7 @@ func (n *node) kill() {
 
 // restart starts the node again, with its program from the beginning.
 func (n *node) restart() {
-	n.gone, n.stopped = false, false
+	n.gone, n.stopped, n.seen = false, false, nil
 	n.make()
 	n.program.restart()
 }

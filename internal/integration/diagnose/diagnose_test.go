@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	kit "github.com/zrlmpi/zrlmpid/internal/testkit/verdict"
@@ -18,8 +17,9 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "the first seed")
 	show      = flag.String("show", "",
 		"log the answers with this verdict: right, listed, silent, missing, wrong, longer or undecided")
-	write  = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
-	update = flag.Bool("update", false, "write testdata/answers.txt")
+	write     = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
+	update    = flag.Bool("update", false, "write testdata/answers.txt")
+	witnesses = flag.Bool("witnesses", false, "measure which lists are longer than necessary, as -write does")
 )
 
 // defaultSeeds take some ten seconds.
@@ -28,6 +28,9 @@ const defaultSeeds = 600
 // few returns the number of runs from which on a group with the same evidence shows what cannot be distinguished: in
 // a smaller group a rare cause has most likely not occurred.
 func few() int { return max(10, *seeds/1000) }
+
+// seeks reports whether the lists are compared with what cannot be distinguished, for which witnesses are needed.
+func seeks() bool { return *witnesses || *write }
 
 // TestDiagnose: no answer is certain and wrong, and hardly a list is without the truth. With the default seeds, the
 // numbers of answers are those of testdata/answers.txt: a hypothesis that is taken out, or one of its
@@ -72,20 +75,7 @@ func TestDiagnose(t *testing.T) {
 // simulateAll simulates the clusters of all seeds.
 func simulateAll() (list []answer) {
 	all := make([][]answer, *seeds)
-	var group sync.WaitGroup
-	next := make(chan int)
-	for range 2 {
-		group.Go(func() {
-			for i := range next {
-				all[i] = simulate(*firstSeed + uint64(i))
-			}
-		})
-	}
-	for i := range all {
-		next <- i
-	}
-	close(next)
-	group.Wait()
+	parallel(*seeds, func(i int) { all[i] = simulate(*firstSeed + uint64(i)) })
 	return slices.Concat(all...)
 }
 
@@ -98,7 +88,7 @@ type count struct {
 func (c *count) add(a *answer) {
 	c.verdicts[a.verdict]++
 	if a.verdict == listed {
-		c.listed += a.said
+		c.listed += len(a.possible)
 	}
 }
 
@@ -123,11 +113,13 @@ type results struct {
 	total count
 	// kinds are by fault and by vantage.
 	kinds map[[2]string]*count
-	// truths are what runs with the same evidence have in common: the causes that cannot be distinguished.
+	// truths are the causes of all runs with the same evidence, which cannot be distinguished. runs are their seeds.
 	truths map[string]map[string]bool
 	runs   map[string]map[uint64]bool
-	// Of the answers to evidence that is known well enough: how many lists are longer than that, of how many; and
-	// how many that could be certain are.
+	// real are the labels of all that is true in these runs.
+	real map[string]map[string]bool
+	// Of the answers to evidence that is known well enough: how many lists have a cause that is not real, of how many;
+	// and how many that could be certain are.
 	longer, lists, decided, decidable map[string]int
 	first                             map[string][]int // at which moment a run had its first right answer
 }
@@ -136,6 +128,7 @@ func newResults(all []answer) *results {
 	r := &results{
 		all: all, kinds: map[[2]string]*count{}, truths: map[string]map[string]bool{},
 		runs:   map[string]map[uint64]bool{},
+		real:   map[string]map[string]bool{},
 		longer: map[string]int{}, lists: map[string]int{}, decided: map[string]int{}, decidable: map[string]int{},
 		first: map[string][]int{},
 	}
@@ -153,28 +146,43 @@ func newResults(all []answer) *results {
 		}
 		if r.truths[a.evidence] == nil {
 			r.truths[a.evidence], r.runs[a.evidence] = map[string]bool{}, map[uint64]bool{}
+			r.real[a.evidence] = map[string]bool{}
+		}
+		for _, l := range a.real {
+			r.real[a.evidence][l] = true
 		}
 		r.truths[a.evidence][a.class], r.runs[a.evidence][a.seed] = true, true
 	}
+	if seeks() {
+		r.seek()
+	}
 	for i := range all {
-		if a := &all[i]; a.class != "" && len(r.runs[a.evidence]) >= few() {
+		if a := &all[i]; r.comparable(a) {
 			r.compare(a)
 		}
 	}
 	return r
 }
 
+// comparable reports whether there are enough runs with the evidence of an answer.
+func (r *results) comparable(a *answer) bool {
+	return a.class != "" && len(r.runs[a.evidence]) >= few()
+}
+
 // compare compares an answer with what cannot be distinguished.
 func (r *results) compare(a *answer) {
-	apart := len(r.truths[a.evidence])
 	if a.verdict == listed {
 		r.lists[a.vantage]++
-		if a.said > apart {
+		for _, l := range a.listed {
+			if !r.real[a.evidence][l] {
+				a.extra = append(a.extra, l)
+			}
+		}
+		if a.extra != nil {
 			r.longer[a.vantage]++
-			a.isLonger = true
 		}
 	}
-	if apart == 1 {
+	if len(r.truths[a.evidence]) == 1 {
 		r.decidable[a.vantage]++
 		if a.verdict == right {
 			r.decided[a.vantage]++
@@ -187,21 +195,21 @@ func (r *results) compare(a *answer) {
 func (r *results) log(t *testing.T) {
 	for i := range r.all {
 		a := &r.all[i]
-		if *show != "" && (a.verdict.String() == *show || *show == "longer" && a.isLonger || *show == "undecided" &&
+		if *show != "" && (a.verdict.String() == *show || *show == "longer" && a.extra != nil || *show == "undecided" &&
 			a.isUndecided) {
-			t.Logf("seed %d, %s, %v, %v at %v from %s; the same evidence has %v\n%s\n%s", a.seed, a.cluster, a.names,
-				a.truths,
-				a.after, a.vantage, slices.Sorted(maps.Keys(r.truths[a.evidence])), a.evidence, a.text)
+			t.Logf("seed %d, %s, %v, %v at %v from %s; the same evidence has %v, not %q\n%s\n%s", a.seed, a.cluster,
+				a.names, a.truths, a.after, a.vantage, slices.Sorted(maps.Keys(r.truths[a.evidence])), a.extra,
+				a.evidence, a.text)
 		}
 	}
 	for _, v := range vantageNames {
 		if c := r.kinds[[2]string{"", v}]; c != nil {
-			t.Logf("%-5s %6d answers: right %d, listed %d, silent %d, missing %d, wrong %d; %d of %d lists longer "+
-				"than what "+
-				"cannot be distinguished; %d of %d certain that can be", v, c.answers(), c.verdicts[right],
-				c.verdicts[listed],
-				c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong], r.longer[v], r.lists[v], r.decided[v],
-				r.decidable[v])
+			t.Logf("%-5s %6d answers: right %d, listed %d, silent %d, missing %d, wrong %d", v, c.answers(),
+				c.verdicts[right], c.verdicts[listed], c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong])
+			if seeks() {
+				t.Logf("      %d of %d lists longer than what cannot be distinguished; %d of %d certain that can be",
+					r.longer[v], r.lists[v], r.decided[v], r.decidable[v])
+			}
 		}
 	}
 }

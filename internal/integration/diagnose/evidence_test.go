@@ -11,22 +11,39 @@ import (
 )
 
 // evidence is all that a vantage can have seen, made of packets, times, calls and process states alone: causes with
-// the same evidence cannot be distinguished there.
+// the same evidence cannot be distinguished there. What runs at a rank that is not known there is what the rank map
+// says: it does not tell a stand-in from a host.
 func (c *cluster) evidence(ranks []int) string {
 	var b strings.Builder
-	b.WriteString(c.kind.name)
+	what := func(rank int) string {
+		if kind := c.nodes[rank].kind; slices.Contains(ranks, rank) || !kind.ours() {
+			return kind.String()
+		}
+		return "software"
+	}
+	for rank := range c.nodes {
+		if !slices.Contains(ranks, rank) {
+			b.WriteString(what(rank) + " ")
+		}
+	}
+	switch {
+	case c.kind.job:
+		b.WriteString("job ")
+	case c.kind.extended:
+		b.WriteString("extended ")
+	}
 	if c.attached {
-		b.WriteString(", attached")
+		b.WriteString("attached")
 	}
 	if c.overSocket {
 		b.WriteString(" over a socket")
 	}
 	for _, rank := range ranks {
 		n := c.nodes[rank]
-		fmt.Fprintf(&b, " | %s %s", n.processState(), n.callState())
+		fmt.Fprintf(&b, " | %s %s %s", n.kind, n.processState(), n.callState(what))
 		for _, peer := range n.others() {
 			if s := n.callEvidence(peer); s != "" {
-				fmt.Fprintf(&b, " %s[%s]", c.nodes[peer].kind, s)
+				fmt.Fprintf(&b, " %s[%s]", what(peer), s)
 			}
 		}
 	}
@@ -52,7 +69,7 @@ func (n *node) processState() string {
 	return "runs"
 }
 
-func (n *node) callState() string {
+func (n *node) callState(kind func(rank int) string) string {
 	s := n.seenCall()
 	if s == nil {
 		return "in no call"
@@ -68,7 +85,7 @@ func (n *node) callState() string {
 	if s.receives {
 		what = "receives from"
 	}
-	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, n.c.nodes[s.peer].kind, long, s.datatype, s.tag, s.comm)
+	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, kind(s.peer), long, s.datatype, s.tag, s.comm)
 }
 
 // seenCall returns the call that the program of a node is in, as far as that can be seen: of a program that is attached

@@ -26,6 +26,7 @@ const (
 	faultLost       fault = "packet lost"
 	faultLosing     fault = "packets of a type lost"
 	faultBlocked    fault = "direction blocked"
+	faultCorrupt    fault = "corrupt packets"
 	faultCut        fault = "path cut"
 	faultCopy       fault = "late copy"
 	faultDelay      fault = "packet delayed"
@@ -64,6 +65,9 @@ type injection struct {
 
 // when draws the time at which something goes wrong: in a quarter of the runs from the beginning.
 func (c *cluster) when() time.Duration {
+	if c.suspect != 0 && c.rng.IntN(2) == 0 {
+		return max(c.now, c.suspect-time.Duration(c.rng.IntN(20_000))*time.Microsecond)
+	}
 	if c.rng.IntN(4) == 0 {
 		return c.now
 	}
@@ -234,7 +238,7 @@ func injections() (list []injection) {
 				c.shows()
 			}
 		})
-		return truth{fault: faultBlocked, rank: a, other: b}, true
+		return truth{fault: faultCorrupt, rank: a, other: b}, true
 	})
 	add("answers with the wrong packet", func(c *cluster) (truth, bool) { // a fault of a role that no hypothesis names
 		b := 1 + c.rng.IntN(len(c.nodes)-1)

@@ -30,12 +30,18 @@ type answer struct {
 	vantage  string
 	after    time.Duration
 	verdict  verdict
-	said     int    // causes in the longest list that has the truth
 	class    string // of the truth, if there is one
 	evidence string
 	text     string
-	// Of all runs together: its list is longer than what cannot be distinguished; it is not certain, and could be.
-	isLonger, isUndecided bool
+	trigger  time.Duration // of the fault
+	// possible is the longest list that has the truth, and listed are the labels of its causes. real are the labels of
+	// all that is true in the run, if it has one fault.
+	possible     []diagnosis.Possibility
+	listed, real []string
+	// Compared with other runs: extra lists the labels of possible that are true in no run with the same evidence.
+	extra []string
+	// isUndecided: the answer is not certain, and could be.
+	isUndecided bool
 }
 
 // moments are when a hang is looked at, from when its cause has shown.
@@ -43,6 +49,20 @@ var moments = []time.Duration{1500 * time.Millisecond, 4 * time.Second, 9 * time
 
 // simulate runs a cluster with a fault, and returns the answers at all vantages.
 func simulate(seed uint64) (answers []answer) {
+	c := prepare(seed)
+	names, truths := c.inject()
+	c.observe(moments, true, func(v vantage, after time.Duration) {
+		a := answer{seed: seed, cluster: c.kind.name, names: names, truths: truths, vantage: v.name,
+			after: after, trigger: c.trigger, evidence: c.evidence(v.ranks)}
+		if c.score(&a, v) {
+			answers = append(answers, a)
+		}
+	})
+	return answers
+}
+
+// prepare makes the cluster of a seed, with its programs.
+func prepare(seed uint64) *cluster {
 	k := &clusterKinds[seed%uint64(len(clusterKinds))]
 	c := newCluster(seed, k)
 	var fitting []*pattern
@@ -65,45 +85,34 @@ func simulate(seed uint64) (answers []answer) {
 			return append(list, step{computes: 5 * time.Millisecond})
 		}
 	}
-	names, truths := c.inject()
+	return c
+}
+
+// observe runs a cluster with a fault, and calls look at each vantage of each moment at which a program hangs. links is
+// set if ranks also ask over their links.
+func (c *cluster) observe(moments []time.Duration, links bool, look func(v vantage, after time.Duration)) {
 	c.start()
 	c.run(c.now+2*time.Second, func() bool { return c.trigger != 0 })
 	if c.trigger == 0 {
-		return nil
+		return
 	}
 	for _, after := range moments {
 		c.run(c.trigger+after, func() bool { return false })
 		if len(c.hung()) == 0 { // it has recovered
 			break
 		}
-		vantages := c.vantages()
-		evidence := make([]string, len(vantages))
-		for i, v := range vantages {
-			evidence[i] = c.evidence(v.ranks)
+		for _, v := range c.vantages() {
+			look(v, after)
 		}
-		for i, v := range vantages {
-			a := answer{seed: seed, cluster: k.name, names: names, truths: truths, vantage: v.name, after: after,
-				evidence: evidence[i]}
-			if c.score(&a, v) {
-				answers = append(answers, a)
-			}
-		}
-		if !k.extended || k.job {
+		if !links || !c.kind.extended || c.kind.job {
 			continue
 		}
 		for _, n := range c.nodes {
-			if n.gone || n.stopped {
-				continue
-			}
-			v := c.asking(n)
-			a := answer{seed: seed, cluster: k.name, names: names, truths: truths, vantage: v.name, after: after,
-				evidence: c.evidence(v.ranks)}
-			if c.score(&a, v) {
-				answers = append(answers, a)
+			if !n.gone && !n.stopped {
+				look(c.asking(n), after)
 			}
 		}
 	}
-	return answers
 }
 
 // inject draws a fault, or two in a tenth of all runs.
@@ -135,22 +144,29 @@ func (c *cluster) hung() (ranks []int) {
 	return ranks
 }
 
-// score compares the diagnosis at a vantage with the truth. It reports false if there is nothing to compare: no
-// rank waits whose state is known there.
-func (c *cluster) score(a *answer, v vantage) bool {
-	d := diagnosis.Diagnose(v.sources, time.Second)
-	hangs := slices.ContainsFunc(c.hung(), func(rank int) bool {
+// hangsAt reports whether a rank hangs whose state is known at a vantage.
+func (c *cluster) hangsAt(v vantage) bool {
+	return slices.ContainsFunc(c.hung(), func(rank int) bool {
 		n := c.nodes[rank]
 		idle := n.kind == standin && n.program.current.receives // a stand-in that waits for work does not hang
 		return slices.Contains(v.ranks, rank) && n.kind.ours() && !n.stopped && !idle
 	})
-	if !hangs {
+}
+
+// score compares the diagnosis at a vantage with the truth. It reports false if there is nothing to compare: no
+// rank waits whose state is known there.
+func (c *cluster) score(a *answer, v vantage) bool {
+	if !c.hangsAt(v) {
 		return false
 	}
+	d := diagnosis.Diagnose(v.sources, time.Second)
 	consequences := c.consequences(v)
 	truths := append(slices.Clone(a.truths), consequences...)
 	if len(a.truths) == 1 {
 		a.class = c.class(a.truths[0], v, consequences)
+		if seeks() {
+			a.real = c.labels(truths, v)
+		}
 	}
 	a.text = d.Text()
 	a.verdict = silent
@@ -161,7 +177,6 @@ func (c *cluster) score(a *answer, v vantage) bool {
 		switch found := c.matches(truths, f.Cause, f.Rank, f.Peer); {
 		case f.Certain && found:
 			is = right
-			a.said = max(a.said, 1)
 		case f.Certain:
 			is = wrong
 		case slices.ContainsFunc(truths, func(t truth) bool { return t.fault == faultUnnamed }): // no list has it
@@ -171,7 +186,9 @@ func (c *cluster) score(a *answer, v vantage) bool {
 				p.Rank, p.Peer)
 		}):
 			is = listed
-			a.said = max(a.said, len(f.Possible), 1)
+			if len(f.Possible) > len(a.possible) {
+				a.possible = f.Possible
+			}
 		default:
 			is = missing
 		}
@@ -183,6 +200,9 @@ func (c *cluster) score(a *answer, v vantage) bool {
 		}
 	}
 	a.verdict = best
+	for i := range a.possible {
+		a.listed = append(a.listed, c.label(&a.possible[i], v))
+	}
 	return true
 }
 
@@ -207,6 +227,7 @@ var accepted = map[fault][]string{
 	faultLost:     {diagnosis.LostPacket, diagnosis.PacketsBlocked},
 	faultLosing:   {diagnosis.LostPacket, diagnosis.PacketsBlocked},
 	faultBlocked:  {diagnosis.PacketsBlocked, diagnosis.LostPacket},
+	faultCorrupt:  {diagnosis.PacketsBlocked, diagnosis.LostPacket, diagnosis.PacketDropped},
 	faultCut:      {diagnosis.PacketsBlocked, diagnosis.LostPacket},
 	faultCopy:     {diagnosis.DeadEnd},
 	faultDelay:    {diagnosis.LostPacket, diagnosis.PacketsBlocked},

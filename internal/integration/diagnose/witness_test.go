@@ -1,0 +1,356 @@
+package diagnose_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/diagnosis"
+	"github.com/zrlmpi/zrlmpid/diagnosis/infer"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// A list is as short as it can be if each of its causes is true in a run with the same evidence: its witness. Runs
+// that are drawn at random seldom have a rare cause at the moment that produces the evidence, so witnesses are looked
+// for: the cluster of a run with the list is simulated again, with the cause in place of the one that was injected.
+// The diagnosis only chooses the causes to look for. Whether a run is a witness is decided by its evidence and by what
+// was injected into it.
+
+// label names a possible cause and its ranks as the evidence of a vantage does.
+func (c *cluster) label(p *diagnosis.Possibility, v vantage) string {
+	switch cause := string(p.Cause); {
+	case cause == diagnosis.WaitCycle:
+		return cause
+	case directed(cause):
+		if cause == diagnosis.LostPacket { // the same for packets that are lost
+			cause = diagnosis.PacketsBlocked
+		}
+		return fmt.Sprintf("%s from %s to %s", cause, c.role(p.Rank, v), c.role(p.Peer, v))
+	default:
+		return fmt.Sprintf("%s at %s", cause, c.role(p.Rank, v))
+	}
+}
+
+// directed reports whether a cause is about packets from a rank to another one.
+func directed(cause string) bool {
+	return cause == diagnosis.PacketsBlocked || cause == diagnosis.LostPacket || cause == diagnosis.PathMTU
+}
+
+// labels names truths.
+func (c *cluster) labels(truths []truth, v vantage) (list []string) {
+	for _, t := range truths {
+		for _, cause := range accepted[t.fault] {
+			for rank := range c.nodes {
+				for peer := range c.nodes {
+					if rank != peer && t.is(cause, rank, peer) {
+						p := diagnosis.Possibility{Cause: infer.Cause(cause), Rank: rank, Peer: peer}
+						list = append(list, c.label(&p, v))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// is reports whether the truth is a cause at a rank. Of packets, rank sends them to peer.
+func (t truth) is(cause string, rank, peer int) bool {
+	switch {
+	case cause == diagnosis.WaitCycle:
+		return true
+	case t.other < 0 && directed(cause): // the receiver drops them
+		return peer == t.rank
+	case t.fault == faultCut, t.other >= 0 && !directed(cause):
+		return rank == t.rank && peer == t.other || rank == t.other && peer == t.rank
+	case t.other >= 0:
+		return rank == t.rank && peer == t.other
+	}
+	return rank == t.rank
+}
+
+// role names a rank as the evidence of a vantage does, which has no numbers of ranks.
+func (c *cluster) role(rank int, v vantage) string {
+	if i := slices.Index(v.ranks, rank); i >= 0 {
+		return fmt.Sprint(i)
+	}
+	shown := false
+	for i, known := range v.ranks {
+		s := c.nodes[known].seenCall()
+		switch {
+		case s == nil || s.call != 0:
+			shown = true
+		case s.peer == rank:
+			return fmt.Sprintf("the peer of %d", i)
+		}
+	}
+	if shown {
+		return fmt.Sprintf("peer %d", slices.Index(c.nodes[v.ranks[0]].others(), rank))
+	}
+	return "another rank"
+}
+
+// sought is a cause in the list of an answer that has no witness yet.
+type sought struct {
+	evidence, label string
+}
+
+// attempts is the maximum number of runs that look for a witness.
+const attempts = 400
+
+// seek looks for witnesses of causes in lists: for each cause in turn with the clusters of the answers that list it.
+func (r *results) seek() {
+	wanted := map[sought][]*answer{}
+	for i := range r.all {
+		a := &r.all[i]
+		if !r.comparable(a) {
+			continue
+		}
+		for _, l := range a.listed {
+			if s := (sought{a.evidence, l}); !r.real[a.evidence][l] {
+				wanted[s] = append(wanted[s], a)
+			}
+		}
+	}
+	order := func(a, b sought) int {
+		return cmp.Or(cmp.Compare(a.evidence, b.evidence), cmp.Compare(a.label, b.label))
+	}
+	for try := range attempts {
+		open := slices.DeleteFunc(slices.SortedFunc(maps.Keys(wanted), order),
+			func(s sought) bool { return r.real[s.evidence][s.label] })
+		found := make([][]witness, len(open))
+		parallel(len(open), func(i int) {
+			s := open[i]
+			a := wanted[s][try%len(wanted[s])]
+			found[i] = a.instead(&a.possible[slices.Index(a.listed, s.label)], uint64(try))
+		})
+		for _, list := range found {
+			for _, w := range list {
+				if r.real[w.evidence] == nil {
+					continue
+				}
+				r.truths[w.evidence][w.class] = true
+				for _, l := range w.real {
+					r.real[w.evidence][l] = true
+				}
+			}
+		}
+	}
+}
+
+// witness is a run at a vantage.
+type witness struct {
+	evidence, class string
+	real            []string
+}
+
+// instead simulates the cluster of an answer with another cause: with the same programs, or with those of another seed.
+// The last moment is left out: it shows what the others show.
+func (a *answer) instead(p *diagnosis.Possibility, try uint64) (list []witness) {
+	like := prepare(a.seed)
+	for draw := range uint64(500) {
+		seed := a.seed
+		if try%2 == 1 {
+			seed += 1 + draw
+		}
+		c := prepare(seed)
+		if !c.looksLike(like) {
+			continue
+		}
+		c.rng = rand.New(rand.NewPCG(a.seed, 1000*try+draw))
+		c.suspect = a.trigger
+		if c.kind.extended && draw%2 == 0 {
+			c.sync()
+		}
+		all := append(injections(), suspicions()...)
+		t, ok := all[c.rng.IntN(len(all))].arm(c)
+		if !ok || !t.leadsTo(p) {
+			continue
+		}
+		c.observe(moments[:len(moments)-1], a.vantage == "links", func(v vantage, _ time.Duration) {
+			if !c.hangsAt(v) {
+				return
+			}
+			consequences := c.consequences(v)
+			list = append(list, witness{c.evidence(v.ranks), c.class(t, v, consequences),
+				c.labels(append(consequences, t), v)})
+		})
+		break
+	}
+	return list
+}
+
+// looksLike reports whether two clusters have the same configuration, as rank 0 has it.
+func (c *cluster) looksLike(other *cluster) bool {
+	return c.attached == other.attached && c.kind.extended == other.kind.extended && c.kind.job == other.kind.job &&
+		slices.EqualFunc(c.nodes, other.nodes,
+			func(a, b *node) bool { return c.nodes[0].peerKind(a.rank) == other.nodes[0].peerKind(b.rank) })
+}
+
+// sync makes all sends of the programs synchronous.
+func (c *cluster) sync() {
+	for _, n := range c.nodes {
+		round := n.program.round
+		n.program.round = func(i int) []step {
+			list := round(i)
+			for j := range list {
+				s := &list[j]
+				s.sync = message(s) && !s.receives
+			}
+			return list
+		}
+	}
+}
+
+// leadsTo reports whether a truth is a cause, or may make it true.
+func (t truth) leadsTo(p *diagnosis.Possibility) bool {
+	switch cause := string(p.Cause); {
+	case cause == diagnosis.WaitsElsewhere || cause == diagnosis.CallFailed: // true of a rank because of another fault
+		return true
+	case cause == diagnosis.DeadEnd: // by a packet of any rank
+		return t.fault == faultCopy && t.other == p.Rank
+	default:
+		return slices.Contains(accepted[t.fault], cause) && t.is(cause, p.Rank, p.Peer)
+	}
+}
+
+// suspicions are faults for witnesses only: those that seldom show if the moment is drawn, made to show.
+func suspicions() (list []injection) {
+	add := func(name string, arm func(c *cluster) (truth, bool)) { list = append(list, injection{name, arm}) }
+	any := func(c *cluster) int { return c.rng.IntN(len(c.nodes)) }
+	for _, kind := range []protocol.Type{protocol.ClearToSend, protocol.Data, protocol.Data, protocol.Ack} {
+		add(fmt.Sprintf("late copies of %v", kind), func(c *cluster) (truth, bool) {
+			a, b := any(c), any(c)
+			at, until := c.when(), time.Duration(1+c.rng.IntN(30))*time.Millisecond
+			c.fates = append(c.fates, func(d *datagram) {
+				if c.now >= at && c.between(d, a, b) && d.kind == kind {
+					d.copies = append(d.copies, time.Duration(c.rng.Int64N(int64(until))))
+					c.shows()
+				}
+			})
+			return truth{faultCopy, a, b, kind}, a != b
+		})
+	}
+	for range 4 { // as often as all other late copies
+		add("late copies of DATA between nodes", lateBetweenNodes)
+	}
+	for _, kind := range []protocol.Type{protocol.SendRequest, protocol.ClearToSend, protocol.Data, protocol.Ack} {
+		add(fmt.Sprintf("%v corrupt", kind), func(c *cluster) (truth, bool) {
+			from, to := direction(c, c.rng.IntN(2) == 0)
+			at := c.when()
+			c.fates = append(c.fates, func(d *datagram) {
+				if c.now >= at && c.between(d, from, to) && d.kind == kind {
+					d.bytes[0] ^= 0x55
+					c.shows()
+				}
+			})
+			return truth{faultCorrupt, from, to, kind}, true
+		})
+	}
+	add("started seconds late", func(c *cluster) (truth, bool) {
+		n := c.nodes[any(c)]
+		n.gone, n.program.ended, c.trigger = true, true, c.now
+		c.after(time.Duration(1+c.rng.IntN(7))*time.Second, n.restart)
+		return truth{fault: faultLate, rank: n.rank, other: -1}, true
+	})
+	for _, slow := range []bool{false, true} {
+		add(fmt.Sprintf("restarted at a packet, computes first %v", slow), func(c *cluster) (truth, bool) {
+			n := c.nodes[any(c)]
+			at, done := c.when(), false
+			c.fates = append(c.fates, func(d *datagram) {
+				if c.now < at || done || d.sender != n.rank && d.to != n.address {
+					return
+				}
+				done = true
+				c.after(time.Duration(c.rng.IntN(50))*time.Microsecond, func() {
+					c.shows()
+					if round := n.program.round; slow {
+						n.program.round = func(i int) []step {
+							if i == 0 {
+								return []step{{computes: forever}}
+							}
+							return round(i - 1)
+						}
+					}
+					n.restart()
+				})
+			})
+			return truth{fault: faultRestarted, rank: n.rank, other: -1}, true
+		})
+	}
+	add("restarted seconds after a packet", func(c *cluster) (truth, bool) {
+		n := c.nodes[any(c)]
+		at, done := c.when(), false
+		c.fates = append(c.fates, func(d *datagram) {
+			if c.now < at || done || d.sender != n.rank && d.to != n.address {
+				return
+			}
+			done = true
+			c.after(time.Duration(c.rng.IntN(50))*time.Microsecond, func() {
+				c.shows()
+				n.kill()
+				c.after(time.Duration(500+c.rng.IntN(7000))*time.Millisecond, n.restart)
+			})
+		})
+		return truth{fault: faultRestarted, rank: n.rank, other: -1}, true
+	})
+	add("other peer of a node", func(c *cluster) (truth, bool) {
+		rank := any(c)
+		change(c, rank, message, func(s *step) {
+			others := slices.DeleteFunc(c.nodes[rank].others(), func(r int) bool { return r == s.peer })
+			s.peer = others[c.rng.IntN(len(others))]
+			s.receives = s.receives || c.rng.IntN(2) == 0
+		})
+		return truth{fault: faultOrder, rank: rank, other: -1}, len(c.nodes) > 2 && !c.nodes[rank].kind.ours()
+	})
+	return list
+}
+
+// lateBetweenNodes has copies of DATA arrive late between two deployed nodes, whose programs exchange messages.
+func lateBetweenNodes(c *cluster) (truth, bool) {
+	if len(c.nodes) != 3 || c.kind.extended {
+		return truth{}, false
+	}
+	for rank := 1; rank < 3; rank++ { // their programs exchange long messages with each other, too
+		p, other := c.nodes[rank].program, 3-rank
+		round := p.round
+		p.round = func(i int) []step {
+			list := []step{sends(other, 900), receives(other, 900)}
+			if rank == 2 {
+				slices.Reverse(list)
+			}
+			return append(list, round(i)...)
+		}
+	}
+	a := 1 + c.rng.IntN(2)
+	at, until := c.when(), time.Duration(1+c.rng.IntN(10))*time.Millisecond
+	c.fates = append(c.fates, func(d *datagram) {
+		if c.now >= at && c.between(d, a, 3-a) && d.kind == protocol.Data {
+			d.copies = append(d.copies, time.Duration(c.rng.Int64N(int64(until))))
+			c.shows()
+		}
+	})
+	return truth{faultCopy, a, 3 - a, protocol.Data}, true
+}
+
+// parallel calls do for 0 to n-1.
+func parallel(n int, do func(i int)) {
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range 2 {
+		group.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+}
