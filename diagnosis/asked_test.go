@@ -44,7 +44,7 @@ func TestAsked(t *testing.T) {
 		"stopped": {asked: []state.AskResult{asked(stopped)}, cause: ProcessStopped,
 			text: "process 17, which is rank 1, is stopped"},
 		"a kernel ended": {asked: []state.AskResult{asked(ended)}, cause: KernelFailed,
-			text: "the kernel echo of stand-in 1 has ended"},
+			text: "the kernel echo of stand-in 1 is no longer running"},
 		"a role holds": {asked: []state.AskResult{asked(role)}, cause: RoleHolds, text: "soMPIif_tvalid since cycle 16"},
 		"cut short": {asked: []state.AskResult{cut}, cause: StateUnknown,
 			text: "rank 1 waits for more than it has reported"},

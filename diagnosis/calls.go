@@ -38,7 +38,7 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	return proof{
 		reason: fmt.Sprintf("rank %d sends with %s, and rank %d receives with %s: INT and FLOAT do not match", sender,
 			wait.Deferred, receiver, expects),
-		evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d has arrived at rank %d, whose posted receive "+
+		evidence: []string{fmt.Sprintf("the SEND_REQUEST of rank %d arrived at rank %d, whose posted receive "+
 			"does not match it", sender, receiver)},
 		step: fmt.Sprintf("use the same datatype (MPI_INT or MPI_FLOAT) in the send of rank %d and the receive "+
 			"of rank %d", sender, receiver),

@@ -73,7 +73,7 @@ const (
 // those that follow from the graph of all waits.
 var Causes = []Cause{
 	{ProcessStopped, "process stopped by a signal or a debugger", findStopped},
-	{ProcessEnded, "process has ended", findEnded},
+	{ProcessEnded, "process has exited", findEnded},
 	{DeadEnd, "FPGA in a documented dead end", findDeadEnd},
 	{WrongProfile, "different profiles or versions", findProfile},
 	{WrongAddress, "rank at another address", findAddress},
@@ -98,7 +98,7 @@ var Causes = []Cause{
 	{ID: PeerSilent, Title: "peer does not answer any more"},
 	{ID: WaitCycle, Title: "cycle of waits"},
 	{ID: ProcessSilent, Title: "process does not answer"},
-	{ID: KernelFailed, Title: "kernel of a stand-in has ended"},
+	{ID: KernelFailed, Title: "kernel of a stand-in is no longer running"},
 	{ID: RoleHolds, Title: "role of a stand-in holds its messages up"},
 	{ID: NotAttached, Title: "no program is attached"},
 	{ID: CreditExhausted, Title: "message credit exhausted"},

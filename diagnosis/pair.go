@@ -22,7 +22,7 @@ func wasContacted(p *state.Peer) bool {
 	return p.Extended != nil && p.Extended.Hellos > 0
 }
 
-// silentSince reports whether no packet from the peer has arrived since a wait of the given number of seconds began.
+// silentSince reports whether no packet from the peer was received since a wait of the given number of seconds began.
 // Another rank may have reported the wait.
 func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 	return !everHeard(p) || p.SinceLastPacket != nil && *p.SinceLastPacket > seconds+v.slack
@@ -35,9 +35,9 @@ func overNetwork(p *state.Peer) bool { return p.Transport != state.TransportSHM 
 func lastHeardText(p *state.Peer) string {
 	switch {
 	case !everHeard(p):
-		return fmt.Sprintf("no packet has ever come from %s", p.Address)
+		return fmt.Sprintf("no packet was ever received from %s", p.Address)
 	case p.SinceLastPacket == nil:
-		return fmt.Sprintf("packets have come from %s", p.Address)
+		return fmt.Sprintf("packets were received from %s", p.Address)
 	}
 	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, words.Duration(*p.SinceLastPacket))
 }
@@ -288,7 +288,7 @@ var networkErrors = []struct{ text, why, step string }{
 		"allow UDP and TCP port 2718 to the ranks in the firewall of this host (nft list ruleset)"},
 }
 
-// isRefused reports whether the network has refused packets to a peer from which no packet has arrived for the given
+// isRefused reports whether the network has refused packets to a peer from which no packet was received for the given
 // number of seconds.
 func (v *view) isRefused(p *state.Peer, seconds float64) bool {
 	fault, _ := tlsFault(p)

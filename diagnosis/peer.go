@@ -105,7 +105,7 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 			return p, false
 		}
 		return proof{
-			reason:   fmt.Sprintf("the program of rank %d has ended: no process is attached to the rank", e.to),
+			reason:   fmt.Sprintf("the program of rank %d has exited: no process is attached to the rank", e.to),
 			evidence: []string{fmt.Sprintf("its last operation ended %s ago", words.Duration(*rank.Engine.SinceLastEnd))},
 			step: fmt.Sprintf("look for the exit code, or a core file, of the program of rank %d; then start all "+
 				"ranks again", e.to),
@@ -119,7 +119,7 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 		return p, false
 	}
 	return proof{
-		reason: fmt.Sprintf("rank %d has no process on this host, where it belongs: it has ended, or has not "+
+		reason: fmt.Sprintf("rank %d has no process on this host, where it belongs: it has exited, or has not "+
 			"called MPI_Init", e.to),
 		evidence: []string{fmt.Sprintf("the other ranks of job %s at %s answer", job, host)},
 		step: fmt.Sprintf("look at what zrlctl run or the launcher says of rank %d; then start the job again",
@@ -163,7 +163,7 @@ func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
 			certain:  true,
-			reason:   fmt.Sprintf("the kernel %s of stand-in %d has ended", r.Kernel, rank),
+			reason:   fmt.Sprintf("the kernel %s of stand-in %d is no longer running", r.Kernel, rank),
 			evidence: []string{"its state is " + string(r.KernelState) + errorText(r.KernelError)},
 			step:     "restart zrlmpid, with the kernel for this program",
 		}, true
@@ -173,7 +173,7 @@ func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 			certain:  true,
 			reason:   fmt.Sprintf("the program of stand-in %d exchanges no messages: %s", rank, r.KernelBlockReason),
 			evidence: []string{fmt.Sprintf("it is %s, and no operation of rank %d is pending", program, rank)},
-			step:     "correct the program (docs/mpe_interface.md has the rules): it is started again when it has ended",
+			step:     "correct the program (docs/mpe_interface.md has the rules): it is started again when it exits",
 		}, true
 	}
 	if r.KernelBlockReason != "" {
@@ -281,7 +281,7 @@ func (v *view) computesProof(e *edge, rank *rankState) (p proof) {
 	p.reason = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and "+
 		"has not %s", e.to, missingCallText(e))
 	if rank.Engine.SinceLastEnd == nil {
-		p.evidence = append(p.evidence, fmt.Sprintf("no operation of rank %d has ended yet, and none is pending", e.to))
+		p.evidence = append(p.evidence, fmt.Sprintf("no operation of rank %d is complete yet, and none is pending", e.to))
 	} else {
 		p.evidence = append(p.evidence,
 			fmt.Sprintf("the last operation of rank %d ended %s ago, and none is pending", e.to,

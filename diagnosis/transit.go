@@ -49,7 +49,7 @@ func (s side) stallTime() (seconds float64, stalls bool) {
 	return 0, false
 }
 
-// arrivesWithin reports whether a packet from the side has arrived within the given number of seconds.
+// arrivesWithin reports whether a packet from the side was received within the given number of seconds.
 func (s side) arrivesWithin(seconds float64) bool {
 	return s.receiverReport.SinceLastPacket != nil && *s.receiverReport.SinceLastPacket <= seconds
 }
@@ -119,7 +119,7 @@ func (l *pairLink) explainUnreachable() *Finding {
 		l.edge.to),
 		newPossibility(infer.WaitsElsewhere, l.edge.to, l.edge.from, "rank %d waits itself", l.edge.to))
 	if r := l.view.ranks[l.edge.to]; r.Role == state.RoleHost && len(r.Attached) == 0 {
-		list = append(list, newPossibility(infer.ProcessEnded, l.edge.to, l.edge.from, "the program of rank %d has ended",
+		list = append(list, newPossibility(infer.ProcessEnded, l.edge.to, l.edge.from, "the program of rank %d has exited",
 			l.edge.to))
 	}
 	return l.openFinding(LostPacket, list...)
@@ -418,7 +418,7 @@ func (v *view) programCauses(path []*edge) (list []Possibility) {
 				return c.Comm == e.call.Comm && c.Number >= e.call.Number
 			}) {
 			list = append(list, newPossibility(infer.Restarted, e.from, e.to,
-				"rank %d has ended call %d: the program of rank %d has begun again",
+				"rank %d completed call %d: the program of rank %d has begun again",
 				e.to, e.call.Number, e.from))
 		}
 	}

@@ -35,7 +35,7 @@ func (v *view) unknownEndFinding(e *edge) *Finding {
 	left, excluded := infer.Explain(observation)
 	if observation.HasWorked && v.hadEarlierProgram(e.from) {
 		left = append(left, newPossibility(infer.Restarted, e.from, e.to,
-			"an earlier program of rank %d has ended in the middle, and rank %d goes "+
+			"an earlier program of rank %d has exited in the middle, and rank %d goes "+
 				"on with it", e.from, e.to))
 	}
 	evidence = append(evidence, excludedTexts(excluded)...)
@@ -65,7 +65,7 @@ func excludedTexts(excluded []infer.Excluded) (facts []string) {
 func (v *view) symptomText(symptom string, e *edge) string {
 	switch symptom {
 	case NeverHeard:
-		return fmt.Sprintf("no packet has ever come from rank %d at %s", e.to, e.peer.Address)
+		return fmt.Sprintf("no packet was ever received from rank %d at %s", e.to, e.peer.Address)
 	case PeerSilent:
 		return fmt.Sprintf("rank %d at %s does not answer any more", e.to, e.peer.Address)
 	case CreditExhausted:
@@ -77,7 +77,7 @@ func (v *view) symptomText(symptom string, e *edge) string {
 		if everHeard(e.peer) {
 			return fmt.Sprintf("rank %d has not asked to send", e.to)
 		}
-		return fmt.Sprintf("nothing has come from rank %d", e.to)
+		return fmt.Sprintf("nothing was received from rank %d", e.to)
 	case StateUnknown:
 		if reason := v.askFailures[e.to]; reason != "" {
 			return fmt.Sprintf("what rank %d waits for is not known here: %s", e.to, reason)
@@ -142,7 +142,7 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 		observation.Silent = unanswered || x.Stalled >= stallThreshold || x.PeerSession == 0 && x.Hellos > 2
 		observation.Connected = x.PeerSession != 0
 		observation.Acknowledged = x.InFlight == 0 && x.PeerSession != 0 && x.Queued == 0
-		observation.Repeats = p.LastDrop != nil && p.LastDrop.Seconds <= e.seconds+maxRetransmitDelay
+		observation.Retransmits = p.LastDrop != nil && p.LastDrop.Seconds <= e.seconds+maxRetransmitDelay
 		return observation
 	}
 	observation.PeerAsks = p.Deferred != nil
@@ -178,7 +178,7 @@ func (v *view) exclusiveSeconds(e *edge) float64 {
 	return e.wait.Seconds
 }
 
-// hasTalkedSince reports whether a packet from a peer of the cloudfpga or v0.9 profile has arrived and was used in the
+// hasTalkedSince reports whether a packet from a peer of the cloudfpga or v0.9 profile was received and was used in the
 // given number of seconds. The first half second does not count.
 func hasTalkedSince(p *state.Peer, seconds float64) bool {
 	if p.SinceLastPacket == nil || *p.SinceLastPacket >= seconds-0.5 {
@@ -244,7 +244,7 @@ func (v *view) noCallCauses(e *edge) (list []Possibility) {
 	add(ProgramComputes, "computes, or has not come so far")
 	rank := v.ranks[e.to]
 	if rank.Engine.LastFailed || rank.failed != nil {
-		add(CallFailed, "goes on, or has ended, although a call of it has failed")
+		add(CallFailed, "goes on, or has exited, although one of its calls failed")
 	}
 	late := map[int]bool{}
 	for _, o := range v.outEdges[e.to] { // messages for which it waits may be late each time
@@ -272,5 +272,5 @@ func (v *view) noCallCauses(e *edge) (list []Possibility) {
 func movedOnCause(e *edge) Possibility {
 	return newPossibility(infer.DeadEnd, e.from, e.to,
 		"rank %d does not wait any more: what it has sent is a late copy, or "+
-			"its call has ended", e.from)
+			"its call returned", e.from)
 }

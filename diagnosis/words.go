@@ -79,7 +79,7 @@ func missingText(e *edge) string {
 	s := e.missing.String() + " is missing"
 	switch wait := e.wait; {
 	case e.missing == protocol.SendRequest && (e.to == AnyRank || e.peer != nil && e.peer.Extended != nil):
-		s = "no message has come that matches" // the message may arrive without a SEND_REQUEST
+		s = "no message was received that matches" // the message may arrive without a SEND_REQUEST
 	case wait == nil:
 	case e.state == handshake.Receiving:
 		s += fmt.Sprintf(" after %d of %d bytes", wait.BytesDone, int64(wait.Words)*protocol.WordLen)

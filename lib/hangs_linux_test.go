@@ -404,7 +404,7 @@ func TestLibraryHangsKilled(t *testing.T) {
 	h.explained(t, diagnosis.ProcessStopped, 1, "Allreduce", "is stopped by a signal",
 		fmt.Sprint("kill -CONT ", late.Process.Pid))
 	signal(t, late.Process.Pid, unix.SIGKILL)
-	h.explained(t, diagnosis.ProcessEnded, 1, "Allreduce", "the program of rank 1 has ended", "start all ranks again")
+	h.explained(t, diagnosis.ProcessEnded, 1, "Allreduce", "the program of rank 1 has exited", "start all ranks again")
 }
 
 // background starts a program that is stopped at the end of the test, and returns its output.

@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 			stderr: `rank 0 \(./none\) could not be started: .*no such file`},
 		{args: []string{"-n", "1", "/"}, code: 126, stderr: `rank 0 \(/\) could not be started: .*is a directory`},
 		{args: []string{"--json", "-n", "1", "false"}, code: 1, stdout: `"exit":1`,
-			stderr: "has ended with exit code 1"},
+			stderr: "ended with exit code 1"},
 		{args: []string{self}, code: 2, stderr: `the number of ranks is missing: give -n N`},
 		{args: []string{"-n", "2"}, code: 2, stderr: "there is no program"},
 		{args: []string{"-n", "-1", self}, code: 2, stderr: "at least 1"},

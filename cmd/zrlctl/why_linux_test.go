@@ -90,7 +90,7 @@ func TestWhy(t *testing.T) {
 		stdout, stderr string
 	}{
 		{[]string{"--job", name("here")}, exitWaits,
-			"Rank 0 has waited 9.0 s to receive up to 4 bytes with tag 7 from rank 1, no message has come that " +
+			"Rank 0 has waited 9.0 s to receive up to 4 bytes with tag 7 from rank 1, no message was received that " +
 				"matches: what rank 1 waits for is not known here", ""},
 		{[]string{"--job", name("here")}, exitWaits, "state not known: rank 1 at 10.0.0.2:2718: it was not asked: " +
 			"rank 0 of job " + name("here") +

@@ -60,12 +60,12 @@ type Observation struct {
 	// Abandoned is set if an earlier message to or from the peer has begun and not ended: the peer may still be in it.
 	Abandoned bool
 	// Connected is set if the peer, of the extended profile, has answered in the waiter's present session: the packets
-	// of both have arrived, and both use the profile.
+	// of both were received, and both use the profile.
 	Connected bool
-	// Acknowledged is set if the peer, of the extended profile, has acknowledged everything that was sent to it. Repeats
-	// is set if packets from it have been dropped lately: it may retransmit packets because their acknowledgements are
-	// lost.
-	Acknowledged, Repeats bool
+	// Acknowledged is set if the peer, of the extended profile, has acknowledged everything that was sent to it.
+	// Retransmits is set if packets from it have been dropped recently: it may retransmit packets because their
+	// acknowledgements are lost.
+	Acknowledged, Retransmits bool
 	// Silent is set if the peer's engine, of the extended profile, has not answered. An engine answers whatever its
 	// program does.
 	Silent bool
@@ -152,7 +152,7 @@ func (o *Observation) hasBegun() bool {
 	return false
 }
 
-// wasHeardSince reports whether a packet from the peer has arrived since the wait began.
+// wasHeardSince reports whether a packet from the peer was received since the wait began.
 func (o *Observation) wasHeardSince() bool {
 	return o.LastHeard != nil && *o.LastHeard <= o.WaitSeconds
 }
@@ -177,7 +177,7 @@ func asksText(o *Observation) string {
 	return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
 }
 
-// talksText says that a packet from the peer has arrived recently, or returns an empty string.
+// talksText says that a packet from the peer was received recently, or returns an empty string.
 func (o *Observation) talksText() string {
 	if o.LastHeard == nil || *o.LastHeard > maxRecentAge {
 		return ""
@@ -218,7 +218,7 @@ func retransmitsData(o *Observation) string {
 func configEvidence(observation *Observation) string {
 	switch {
 	case observation.HasWorked:
-		return fmt.Sprintf("messages with rank %d have ended well", observation.Peer)
+		return fmt.Sprintf("messages with rank %d completed", observation.Peer)
 	case observation.hasBegun():
 		return fmt.Sprintf("a message with rank %d has begun", observation.Peer)
 	case observation.Connected:
@@ -253,9 +253,9 @@ var hypotheses = []hypothesis{
 			observation.State != handshake.WaitRequest:
 			return inapplicable
 		case observation.HasWorked:
-			return fmt.Sprintf("messages with rank %d have ended well", observation.Peer)
+			return fmt.Sprintf("messages with rank %d completed", observation.Peer)
 		case observation.LastHeard != nil:
-			return fmt.Sprintf("packets of rank %d have come", observation.Peer)
+			return fmt.Sprintf("packets from rank %d were received", observation.Peer)
 		}
 		return ""
 	}, outbound: true, text: func(o *Observation) string {
@@ -285,7 +285,7 @@ var hypotheses = []hypothesis{
 			return inapplicable
 		case observation.Kind != state.KindSoftware && observation.IsSender && observation.RetransmitsRequest:
 			return asksText(observation)
-		case observation.Acknowledged && (observation.talksText() == "" || !observation.Repeats):
+		case observation.Acknowledged && (observation.talksText() == "" || !observation.Retransmits):
 			return fmt.Sprintf("rank %d has acknowledged all that was sent to it, and retransmits nothing", observation.Peer)
 		}
 		return ""
@@ -306,7 +306,7 @@ var hypotheses = []hypothesis{
 		case !observation.hasBegun():
 			return inapplicable
 		case observation.State == handshake.Receiving:
-			return fmt.Sprintf("a part of the DATA of rank %d has come", observation.Peer)
+			return fmt.Sprintf("a part of the DATA of rank %d was received", observation.Peer)
 		case observation.State == handshake.WaitAck && observation.PeerAsks && !observation.PeerClears:
 			return asksText(observation)
 		}
@@ -391,16 +391,16 @@ var hypotheses = []hypothesis{
 		return observation.talksText()
 	}, text: func(o *Observation) string {
 		if o.LastHeard == nil {
-			return fmt.Sprintf("rank %d has not been started, or has ended", o.Peer)
+			return fmt.Sprintf("rank %d has not been started, or has exited", o.Peer)
 		}
-		return fmt.Sprintf("rank %d, or its program, has ended", o.Peer)
+		return fmt.Sprintf("rank %d, or its program, has exited", o.Peer)
 	}},
 	{cause: Restarted, contradiction: func(observation *Observation) string {
 		switch {
 		case observation.Extended: // a restarted peer has a new session, which ends its messages
 			return inapplicable
 		case observation.LastHeard == nil:
-			return fmt.Sprintf("no packet has ever come from rank %d", observation.Peer)
+			return fmt.Sprintf("no packet was ever received from rank %d", observation.Peer)
 		case observation.clearedInVain() != "":
 			return observation.clearedInVain()
 		case observation.PeerClears:
@@ -415,7 +415,7 @@ var hypotheses = []hypothesis{
 		case observation.Kind == state.KindSoftware || observation.Extended:
 			return inapplicable
 		case observation.LastHeard == nil:
-			return fmt.Sprintf("no packet has ever come from rank %d", observation.Peer)
+			return fmt.Sprintf("no packet was ever received from rank %d", observation.Peer)
 		case observation.RetransmitsRequest && observation.State == handshake.WaitData:
 			return fmt.Sprintf("rank %d asks to send", observation.Peer)
 		case observation.IsSender && observation.peerBlocks():
@@ -430,7 +430,7 @@ var hypotheses = []hypothesis{
 		case observation.Kind == state.KindSoftware || observation.Extended || observation.hasBegun():
 			return inapplicable
 		case observation.HasWorked && !observation.Abandoned:
-			return fmt.Sprintf("messages with rank %d have ended well", observation.Peer)
+			return fmt.Sprintf("messages with rank %d completed", observation.Peer)
 		case observation.RetransmitsRequest:
 			return fmt.Sprintf("rank %d asks to send, so it is in no earlier message", observation.Peer)
 		}

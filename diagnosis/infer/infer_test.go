@@ -101,7 +101,7 @@ func TestExplain(t *testing.T) {
 		},
 		"its acknowledgements may be lost": {
 			Observation{Kind: state.KindSoftware, Extended: true, IsSender: true, State: handshake.WaitClear, LastHeard: talks,
-				Connected: true, Acknowledged: true, Repeats: true},
+				Connected: true, Acknowledged: true, Retransmits: true},
 			"program_computes waits_elsewhere other_call packets_blocked packets_blocked process_stopped process_ended",
 		},
 		"a CPU asked again for what was cleared, and is quiet": {

@@ -301,7 +301,7 @@ func (l *restartLab) judge(c restartCase, n deployedNode, again *restartProcess)
 		case line, ok := <-again.out:
 			switch {
 			case !ok:
-				return "the process has ended"
+				return "the process has exited"
 			case strings.HasPrefix(line, "error") && strings.Contains(line, restartText[c.peer]):
 				l.t.Log(line)
 				return "error that names the restart"

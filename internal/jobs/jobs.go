@@ -51,7 +51,7 @@ func (e *OlderError) Error() string {
 }
 
 // ErrNoAnswer reports that a process closed the connection without an answer.
-var ErrNoAnswer = errors.New("the process has answered nothing: it has ended, or runs an older version of zrlmpid")
+var ErrNoAnswer = errors.New("the process has answered nothing: it has exited, or runs an older version of zrlmpid")
 
 // ErrTooLong reports that an answer exceeds the caller's limit.
 var ErrTooLong = errors.New("the answer is too long")

@@ -201,10 +201,10 @@ func TestFailures(t *testing.T) {
 		code     int
 	}{
 		{"exit", 1, "", 0},
-		{"exit", 3, "rank 2 (PROGRAM) has ended with exit code 7", 7},
+		{"exit", 3, "rank 2 (PROGRAM) ended with exit code 7", 7},
 		{"kill", 3, "rank 1 (PROGRAM) was ended by a signal: killed; 2 other ranks were ended", 137},
-		{"leave", 2, "rank 1 (PROGRAM) has ended, with exit code 0, without MPI_Finalize", 1},
-		{"barrier nothing", 1, "rank 1 (PROGRAM) has ended without MPI_Init: rank 0 would wait for it forever; the " +
+		{"leave", 2, "rank 1 (PROGRAM) ended, with exit code 0, without MPI_Finalize", 1},
+		{"barrier nothing", 1, "rank 1 (PROGRAM) ended without MPI_Init: rank 0 would wait for it forever; the " +
 			"other rank was ended", 1},
 		{"barrier finalize", 1, "rank 1 (PROGRAM) has called MPI_Finalize: rank 0 would wait for it forever; the " +
 			"other rank was ended", 1},
@@ -215,7 +215,7 @@ func TestFailures(t *testing.T) {
 			"runs on; the other rank was ended", 1},
 		{"longline", 1, "rank 0 (PROGRAM) has sent its launcher a line of more than 65536 bytes", 1},
 		{"unread", 1, "rank 0 (PROGRAM) does not read the answers of its launcher", 1},
-		{"deaf fail", 1, "rank 1 (PROGRAM) has ended with exit code 9; the other rank was ended", 9},
+		{"deaf fail", 1, "rank 1 (PROGRAM) ended with exit code 9; the other rank was ended", 9},
 	} {
 		j, _ := job(t, tt.ranks, strings.Fields(tt.programs)...)
 		want := strings.ReplaceAll(tt.want, "PROGRAM", j.Programs[0].Args[0])

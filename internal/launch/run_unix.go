@@ -317,9 +317,9 @@ func (r *running) handleEvent(e event) {
 		}
 		r.recordFailure(r.failureOf(e.rank, codeSignal+int(status.Signal()), err))
 	case !e.end.Success():
-		r.recordFailure(r.failureOf(e.rank, e.end.ExitCode(), fmt.Errorf("has ended with exit code %d", e.end.ExitCode())))
+		r.recordFailure(r.failureOf(e.rank, e.end.ExitCode(), fmt.Errorf("ended with exit code %d", e.end.ExitCode())))
 	case state == pmi.Connected || state == pmi.Waiting:
-		r.recordFailure(r.failureOf(e.rank, 1, errors.New("has ended, with exit code 0, without MPI_Finalize")))
+		r.recordFailure(r.failureOf(e.rank, 1, errors.New("ended, with exit code 0, without MPI_Finalize")))
 	case r.failIfOpenMPI(e.rank):
 	default:
 		r.checkBarrier()
@@ -378,7 +378,7 @@ func (r *running) checkBarrier() {
 	}
 	how := "has called MPI_Finalize"
 	if r.server.State(gone) == pmi.Started {
-		how = "has ended without MPI_Init"
+		how = "ended without MPI_Init"
 	}
 	r.recordFailure(r.failureOf(gone, 1, fmt.Errorf("%s: %s would wait for it forever", how, r.ranksText(waiting, false))))
 }

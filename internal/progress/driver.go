@@ -37,7 +37,7 @@ type Watch interface {
 }
 
 // ErrSourceEnded is returned by Poll if no further event will ever arrive. The source is then no longer polled.
-var ErrSourceEnded = errors.New("the source has ended")
+var ErrSourceEnded = errors.New("the source has closed")
 
 // sourceEnded is the result of Driver.poll after Poll has returned ErrSourceEnded.
 const sourceEnded = -1

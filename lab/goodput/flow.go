@@ -107,7 +107,7 @@ func (c *counter) result() Flow {
 // timeoutError is called when the time is over. It returns an error if the flow has a limit.
 func (c *counter) timeoutError() error {
 	if c.Bytes > 0 {
-		return fmt.Errorf("%d bytes of %d have arrived in %v", c.position, c.Bytes, c.Time)
+		return fmt.Errorf("%d bytes of %d arrived in %v", c.position, c.Bytes, c.Time)
 	}
 	return nil
 }

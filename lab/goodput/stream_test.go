@@ -52,7 +52,7 @@ func TestCounter(t *testing.T) {
 			[]time.Duration{900 * time.Millisecond, time.Second, 3 * time.Second}, Flow{Bytes: 2000, Seconds: 2}, false,
 			""},
 		{"too little", job{Time: 9 * time.Second, Bytes: 2001}, []time.Duration{time.Second, time.Second},
-			Flow{Bytes: 2000, Seconds: 1}, false, "2000 bytes of 2001 have arrived in 9s"},
+			Flow{Bytes: 2000, Seconds: 1}, false, "2000 bytes of 2001 arrived in 9s"},
 		{"all", job{Time: 9 * time.Second, Bytes: 2000}, []time.Duration{time.Second, time.Second},
 			Flow{Bytes: 2000, Seconds: 1}, true, ""},
 	} {

@@ -55,7 +55,7 @@ func (r *Report) verdicts() []string {
 			r.worst(partShares, smaller(extendedUDP, extendedUDP))),
 		verdict("extended over UDP beside TCP CUBIC: share of the smaller one", leastShare,
 			r.worst(partShares, smaller(extendedUDP, tcpCubic))),
-		verdict("extended over UDP: bytes of 100 MB that have arrived as they were sent", intactBytes,
+		verdict("extended over UDP: bytes of 100 MB received as they were sent", intactBytes,
 			r.worst(partIntact, func(c *Cell) (float64, bool) {
 				return c.findRun(extendedUDP).median(func(r *Round) float64 { return float64(r.Flows[0].Bytes) })
 			})),
@@ -105,7 +105,7 @@ func TestVerdicts(t *testing.T) {
 - missed: extended over UDP: goodput with 5 % reordered or duplicated by that without: 0.1 (worst: 20 ms, 0 %, MTU 1500, reorder 5 %); target: at least 0.5
 - not measured: two flows of extended over UDP: share of the smaller one; target: at least 0.4
 - missed: extended over UDP beside TCP CUBIC: share of the smaller one: 0.25 (worst: 20 ms, 0 %, MTU 1500); target: at least 0.4
-- met: extended over UDP: bytes of 100 MB that have arrived as they were sent: 1e+08 (worst: 20 ms, 0.1 %, MTU 1500, reorder 1 %, duplicate 1 %); target: at least 1e+08`
+- met: extended over UDP: bytes of 100 MB received as they were sent: 1e+08 (worst: 20 ms, 0.1 %, MTU 1500, reorder 1 %, duplicate 1 %); target: at least 1e+08`
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

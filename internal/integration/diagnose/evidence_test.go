@@ -10,9 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// evidence is all that a vantage can have seen, made of packets, times, calls and process states alone: causes with
-// the same evidence cannot be distinguished there. What runs at a rank that is not known there is what the rank map
-// says: it does not tell a stand-in from a host.
+// evidence describes everything that a vantage can have seen, made of packets, times, calls and process states alone:
+// causes with the same evidence cannot be distinguished there. The kind of a rank without a daemon at the vantage is
+// taken from the rank map, which does not distinguish a stand-in from a host.
 func (c *cluster) evidence(ranks []int) string {
 	var b strings.Builder
 	what := func(rank int) string {

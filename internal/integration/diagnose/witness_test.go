@@ -102,7 +102,7 @@ type sought struct {
 // attempts is the maximum number of runs that look for a witness.
 const attempts = 400
 
-// seek looks for witnesses of causes in lists: for each cause in turn with the clusters of the answers that list it.
+// seek searches for witnesses of causes in lists: for each cause in turn with the clusters of the answers that list it.
 func (r *results) seek() {
 	wanted := map[sought][]*answer{}
 	for i := range r.all {
