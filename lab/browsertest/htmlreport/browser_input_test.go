@@ -62,7 +62,8 @@ func (p *tab) text(selector string) string {
 func (p *tab) colours(selector string) int {
 	p.T.Helper()
 	return browsertest.Eval[int](p.Tab, fmt.Sprintf(`(() => {
-		const c = document.querySelector(%q), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set();
+		const c = document.querySelector(%q), seen = new Set();
+		const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
 		for (let i = 0; i < d.length; i += 4) if (d[i + 3]) seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
 		return seen.size;
 	})()`, selector))

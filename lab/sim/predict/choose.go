@@ -210,7 +210,7 @@ func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
 	return coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elem, Token: elem, FPGAs: fpgas, NoCredit: true}
 }
 
-// fpgaAlgorithms lists the algorithms in which an FPGAParameters executes one step at a time.
+// fpgaAlgorithms lists the algorithms in which an FPGA executes one step at a time.
 var fpgaAlgorithms = [...]string{"flat", "toggle", "chain", "tree"}
 
 // ChooseUpstream returns the value of collectives.upstream that is faster on a cluster with FPGAs. It compares the

@@ -124,7 +124,7 @@ func Load(r io.Reader, name string) (*Description, error) {
 	return &description, nil
 }
 
-// FPGAParameters reports whether all ranks except rank 0 are FPGAs.
+// HasFPGAs reports whether all ranks except rank 0 are FPGAs.
 func (d *Description) HasFPGAs() bool { return d.Engine == engineFPGA }
 
 // Cluster returns a cluster of the given number of ranks, with as many ranks per host and hosts per switch as d
