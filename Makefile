@@ -82,7 +82,7 @@ offload-off: ## tests of what carries messages, without UDP offload and single c
 without-race: ## tests of what the race detector hides, such as allocations, or is too slow for; 10,000 simulated programs
 	$(GO) test -vet=off -run 'Allocations|^Test(ManyRanks|Collectives|AllRanks|Flows)$$' ./daemon/attach ./daemon ./lib/capi ./mpe ./mpe/coll ./mpi ./internal/integration
 	$(GO) test -vet=off -run '$(PROCESSES)' ./internal/integration
-	$(GO) test -vet=off -run '^TestSimulation' ./mpe/core -seeds 240
+	$(GO) test -vet=off -run '^TestSimulation' ./mpe/core -seeds 160
 
 fuzz: ## fuzz every target for FUZZTIME
 	@for pkg in $$($(GO) list ./...); do \
