@@ -51,7 +51,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 
 // truncate ends a message after the bytes already sent. It does nothing if all bytes were sent.
 func (s *sending) truncate(message *outbound) {
-	if message.allSent { // all of it was sent, so there is nothing to abort
+	if message.allSent { // nothing is left to abort
 		message.aborted = false
 		return
 	}

@@ -29,7 +29,7 @@ type receiving struct {
 	*common
 	first, last    *inbound                // in the order of their numbers
 	byNumber       index[uint32, *inbound] // all except newest
-	newest         *inbound                // the last message opened, or nil if that is closed
+	newest         *inbound                // the last message opened; nil once it is closed
 	resting        *resting                // messages whose other state the caller keeps; nil before the first one
 	heldPackets    heldPackets
 	cancelRequests []uint32 // numbers of messages that the peer has asked to cancel since the last Flush
@@ -68,8 +68,8 @@ func (r *receiving) reset() {
 	}
 }
 
-// limits returns the current limits for the peer (E20). They also keep the numbers of open messages close enough
-// together to be compared (E4).
+// limits returns the current limits for the peer (E20). It bounds the distance between the numbers of open messages, so
+// that they can be compared modulo 2³² (E4).
 func (r *receiving) limits() (messages, eager uint32) {
 	messages = r.firstMessage + r.messageWindow + r.matched
 	if int32(messages-r.floor) > maxMessages {
@@ -78,8 +78,8 @@ func (r *receiving) limits() (messages, eager uint32) {
 	return messages, uint32(r.cfg.EagerBytes) + r.matchedBytes
 }
 
-// floorStep is the maximum number of messages by which one call of raiseFloor advances. No more messages can begin
-// between two calls.
+// floorStep is the maximum distance by which one call of raiseFloor advances floor. No more messages than this can
+// begin between two calls, so floor keeps up.
 const floorStep = 1 << 10
 
 // raiseFloor advances floor toward the oldest open message, by at most floorStep.

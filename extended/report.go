@@ -74,7 +74,7 @@ type Stats struct {
 	// RoundTrip is the smoothed round-trip time of E30, and Variation its variation. Both are 0 before the first
 	// measurement. Timeout is the current time-out, including doublings.
 	RoundTrip, Variation, Timeout time.Duration
-	// StalledSince is the time of the last acknowledgement if a time-out has expired since, and otherwise 0.
+	// StalledSince is the time of the last acknowledgement if a timeout has expired since; otherwise it is 0.
 	StalledSince Instant
 	// Window is the maximum number of packets in flight, InFlight their current number, and ToRetransmit the number of
 	// packets waiting to be retransmitted.
@@ -86,8 +86,8 @@ type Stats struct {
 	// is the number of inbound messages that are not both matched and complete. HeldPackets is the number of packets
 	// kept because earlier messages have not begun.
 	QueuedSends, Begun, OpenMessages, HeldPackets int
-	// MessageCredit is the number of messages, and EagerCredit the number of eager bytes, that may be sent before the
-	// peer has to match another message.
+	// MessageCredit and EagerCredit are the numbers of messages and of eager bytes that may be sent before the peer has
+	// to match another message.
 	MessageCredit, EagerCredit uint32
 }
 

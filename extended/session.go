@@ -12,8 +12,8 @@ import (
 type session struct {
 	// local is our session, and remote the peer's, or 0 while it is unknown.
 	local, remote protocol.Session
-	// endedSessions holds the peer's most recent sessions that ended during our session. endedCount counts them; modulo
-	// the length of endedSessions, it is the next index to overwrite.
+	// endedSessions is a ring of the peer's most recent sessions that ended during our session. endedCount counts the
+	// ended sessions.
 	endedSessions [4]protocol.Session
 	endedCount    uint8
 	// greetPeer is set if the next ACK is the first one sent to a newly adopted session.
