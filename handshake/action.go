@@ -181,7 +181,7 @@ const (
 	// WouldWedge: the packet would wedge a deployed FPGA or corrupt its data, as Err describes. Only stand-ins report
 	// it.
 	WouldWedge
-	// Withdrawn: the peer has revoked a SEND_REQUEST or a CLEAR_TO_SEND, so its message or ours is not transferred now.
+	// Withdrawn: the peer has revoked its SEND_REQUEST or its CLEAR_TO_SEND.
 	Withdrawn
 	numEvents
 )
