@@ -78,7 +78,7 @@ type Config struct {
 
 // Timing holds the times of section 14. A zero field selects the default, except for UnreachableAfter.
 type Timing struct {
-	// InitialRTO and MaxRTO are the initial and the maximum time-out. The time-out exceeds the smoothed round-trip time
+	// InitialRTO and MaxRTO are the initial and the maximum timeout. The timeout exceeds the smoothed round-trip time
 	// by at least MinRTO (E30).
 	InitialRTO, MinRTO, MaxRTO time.Duration
 	// AckDelay is the maximum delay of an acknowledgement (E26).

@@ -161,7 +161,7 @@ func (w *congestion) collapse() {
 	w.hyStart = hyStart{}
 }
 
-// afterIdle records that sending resumes after a pause. It halves the window for each time-out that fits into the pause
+// afterIdle records that sending resumes after a pause. It halves the window for each timeout that fits into the pause
 // (RFC 2861); slow start then restores the window.
 func (w *congestion) afterIdle(pause, timeout time.Duration) {
 	if w.window <= initialWindow || pause < timeout {

@@ -88,7 +88,7 @@ const (
 	Unreachable
 	// Retransmitted: the packet with the header Header was retransmitted.
 	Retransmitted
-	// TimedOut: the time-out of the packet with the header Header expired (E30).
+	// TimedOut: the timeout of the packet with the header Header expired (E30).
 	TimedOut
 	// Spurious: a timeout expired although its packet was merely late (E30).
 	Spurious

@@ -6,7 +6,7 @@ import "time"
 // not enough, because our own process may have stalled.
 const minStalls = 3
 
-// persistentTimeouts is the number of consecutive time-outs that indicate persistent congestion (RFC 9002, section
+// persistentTimeouts is the number of consecutive timeouts that indicate persistent congestion (RFC 9002, section
 // 7.6).
 const persistentTimeouts = 3
 
@@ -21,16 +21,16 @@ type recovery struct {
 	pacer           pacer        // used only if paced
 	rtt             rttEstimator // round trip estimate
 	reordering      reordering
-	suspect         suspect    // the packet whose time-out was the first to expire
+	suspect         suspect    // the packet whose timeout was the first to expire
 	search          *mtuSearch // path MTU discovery, or nil if the payload is fixed
 	timerStart      Instant    // start of the oldest packet's timeout, unless the packet was sent later
 	lastAckAt       Instant    // time of the last acknowledgement, or of the first packet after a pause
-	timeouts        int32      // number of time-outs since lastAckAt
+	timeouts        int32      // number of timeouts since lastAckAt
 	peerWindow      int32      // maximum number of packets in flight that the peer accepts
 	lastAckNow      uint32     // number of the last packet sent with FlagAckNow
 	maxPayload      int32      // maximum payload of a packet on the network, in bytes
 	fetchPayload    int32      // maximum payload of a packet that the peer fetches, in bytes, or 0
-	bypassWindow    bool       // the next retransmission follows a time-out and ignores the window
+	bypassWindow    bool       // the next retransmission follows a timeout and ignores the window
 	paced           bool       // the path is long (longRTT), so packets are paced
 	windowLimited   bool       // the last Flush stopped at the window
 	windowFullNoted bool       // WindowFull was noted
@@ -110,7 +110,7 @@ type suspect struct {
 }
 
 // judgeSuspect decides whether the suspect, which has now been acknowledged, was lost or merely late. If the echoed
-// clock precedes the time-out, the first transmission was received: the round-trip time has increased, and nothing was
+// clock precedes the timeout, the first transmission was received: the round-trip time has increased, and nothing was
 // lost. Eifel (RFC 3522) uses the same method.
 func (r *recovery) judgeSuspect(echo uint32, trip time.Duration) {
 	s := r.suspect
@@ -147,7 +147,7 @@ func (r *recovery) isUnreachable(now Instant) bool {
 	return after > 0 && r.timeouts >= minStalls && now-r.lastAckAt >= after
 }
 
-// onTimeout marks a single packet for retransmission: the oldest packet in flight after the first time-out, and the
+// onTimeout marks a single packet for retransmission: the oldest packet in flight after the first timeout, and the
 // first unacknowledged packet after further ones (E29, E30).
 func (r *recovery) onTimeout(now Instant, rng *random) {
 	f := &r.flight

@@ -53,7 +53,7 @@ type Counters struct {
 	// they are valid and addressed to this rank.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
-	// Retransmissions is the number of retransmitted packets, Timeouts the number of expired time-outs, and Losses the
+	// Retransmissions is the number of retransmitted packets, Timeouts the number of expired timeouts, and Losses the
 	// number of packets declared lost because later packets overtook them.
 	Retransmissions, Timeouts, Losses uint64
 	// OutOfOrder is the number of packets received out of order.
@@ -72,7 +72,7 @@ type Stats struct {
 	Counters
 
 	// RoundTrip is the smoothed round-trip time of E30, and Variation its variation. Both are 0 before the first
-	// measurement. Timeout is the current time-out, including doublings.
+	// measurement. Timeout is the current timeout, including doublings.
 	RoundTrip, Variation, Timeout time.Duration
 	// StalledSince is the time of the last acknowledgement if a timeout has expired since; otherwise it is 0.
 	StalledSince Instant

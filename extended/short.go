@@ -33,7 +33,7 @@ func (q *shorts) len() int {
 	return q.count
 }
 
-// deadline returns the time at which the time-out of the oldest message expires, or never. It returns 0 if a message
+// deadline returns the time at which the timeout of the oldest message expires, or never. It returns 0 if a message
 // has no send time yet.
 func (q *shorts) deadline(rto Instant) Instant {
 	switch {

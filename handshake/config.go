@@ -21,7 +21,7 @@ type Config struct {
 	Quirks Quirks
 	// Shape determines how the Pair fragments its DATA into datagrams.
 	Shape protocol.Shape
-	// Timing contains the time-outs and deadlines.
+	// Timing contains the timeouts and deadlines.
 	Timing Timing
 	// OnPartial determines how a send ends if a peer that CorruptsOnRetransmit does not acknowledge its DATA of several
 	// datagrams.
@@ -110,15 +110,15 @@ func SoftwarePeer() PeerRules { return PeerRules{NumbersRequests: true} }
 // Quirks are the peculiarities of the deployed FPGA that a stand-in imitates, beyond its Shape and Timing. The zero
 // value is correct for a host.
 type Quirks struct {
-	// OneDeferredHeader keeps only one unexpected header per peer, of any type. A newer header overwrites it, and the
-	// start of DATA deletes it.
+	// OneDeferredHeader makes the Pair keep only one unexpected header per peer, of any type. A newer header overwrites
+	// it, and the start of DATA deletes it.
 	OneDeferredHeader bool
-	// AckOnce acknowledges each message once, and never its retransmissions.
+	// AckOnce makes the Pair acknowledge each message once, and never its retransmissions.
 	AckOnce bool
-	// IgnoreDestination disables the check of a packet's destination rank.
+	// IgnoreDestination makes the Pair accept packets addressed to other ranks.
 	IgnoreDestination bool
-	// CarryOver continues the count of retransmissions from SEND_REQUEST to DATA, so that a message has three
-	// retransmissions in total.
+	// CarryOver makes the Pair continue the count of retransmissions from SEND_REQUEST to DATA, so that a message has
+	// three retransmissions in total.
 	CarryOver bool
 }
 
@@ -133,7 +133,7 @@ const (
 	RetransmitPartial
 )
 
-// Backoff is a sequence of time-outs. Retransmission n, counted from 0, is sent after First + n × Step, for n <
+// Backoff is a sequence of timeouts. Retransmission n, counted from 0, is sent after First + n × Step, for n <
 // Retransmissions. Later retransmissions follow at intervals of Interval; if Interval is 0, no more are sent.
 type Backoff struct {
 	First, Step     time.Duration
@@ -157,14 +157,15 @@ type Timing struct {
 	// ClearDeadline, AckDeadline and DataDeadline limit these waits; 0 means no limit. ClearDeadline is 0 by default,
 	// because a receiver may legitimately be late. After CLEAR_TO_SEND, neither side has a reason to pause.
 	ClearDeadline, AckDeadline, DataDeadline time.Duration
-	// FirstDeadline replaces ClearDeadline, if it is shorter, for a peer that has never sent a packet; 0 means not to.
+	// FirstDeadline limits the wait for CLEAR_TO_SEND from a peer that has never sent a packet, if ClearDeadline is not
+	// earlier; 0 means no such limit.
 	FirstDeadline time.Duration
 	// FragmentGap is the maximum pause between two datagrams of one message. It is shorter than any sender's timeout
 	// for ACK, so that a retransmission that lost its first datagram is not mistaken for the rest of the message.
 	FragmentGap time.Duration
 }
 
-// Time-outs of the deployed nodes.
+// Timeouts of the deployed nodes.
 const (
 	deployedFirst           = 100 * time.Millisecond
 	deployedStep            = time.Second
@@ -172,13 +173,13 @@ const (
 	fpgaRankStep            = 12500 * time.Microsecond
 )
 
-// DeployedCPU returns the time-outs of upstream's CPU library.
+// DeployedCPU returns the timeouts of upstream's CPU library.
 func DeployedCPU() Timing {
 	b := Backoff{First: deployedFirst, Step: deployedStep, Retransmissions: deployedRetransmissions}
 	return Timing{Clear: b, Ack: b, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DeployedFPGA returns the time-outs of the deployed MPE of the given rank.
+// DeployedFPGA returns the timeouts of the deployed MPE of the given rank.
 func DeployedFPGA(rank uint32) Timing {
 	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaRankStep, Step: deployedStep,
 		Retransmissions: deployedRetransmissions}

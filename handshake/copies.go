@@ -87,7 +87,7 @@ func (p *Pair) detectsDuplicates() bool {
 	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader
 }
 
-// firstTimeout returns the peer's first time-out, or our own if the peer's is unknown.
+// firstTimeout returns the peer's first timeout, or our own if the peer's is unknown.
 func firstTimeout(peer Instant, own Backoff) Instant {
 	if peer == 0 {
 		return own.First

@@ -145,7 +145,7 @@ func (p *Pair) sendClear(now Instant, acts []Action, retransmitted bool) []Actio
 	return acts
 }
 
-// armRecv sets the time-out for DATA.
+// armRecv sets the timeout for DATA.
 func (p *Pair) armRecv(now Instant) {
 	recv := &p.recv
 	recv.rto = timer{}

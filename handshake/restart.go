@@ -94,9 +94,9 @@ func (p *Pair) mayBeInOurSend() bool {
 // our message. The peer could then store a CLEAR_TO_SEND as data of that message.
 func (p *Pair) requestInDoubt() bool { return p.mayBeInOurSend() && !p.resuming }
 
-// mayWaitForData reports whether the peer may have sent its last CLEAR_TO_SEND to a previous process while no process
-// was running for this rank, so that it waits for DATA forever. If this process replaced the previous one at once, this
-// cannot be: the last SEND_REQUEST is recent, because the previous process retransmitted it while it waited.
+// mayWaitForData reports whether the peer may have sent its last CLEAR_TO_SEND while no process was running for this
+// rank, so that it waits for DATA forever. This is impossible if this process replaced the previous one at once: the
+// last SEND_REQUEST is then recent, because the previous process retransmitted it while it waited.
 func (p *Pair) mayWaitForData() bool {
 	if p.inherited == nil || p.staleClear.valid || !p.cfg.Peer.BlockingCalls {
 		return false

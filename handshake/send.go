@@ -224,7 +224,7 @@ func (p *Pair) provesLoss(now Instant) bool {
 }
 
 // untilRetransmit returns a timer that runs until the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST that was
-// just received. It is a tenth shorter than the peer's time-out, to allow for clock differences and transit.
+// just received. It is a tenth shorter than the peer's timeout, to allow for clock differences and transit.
 func (p *Pair) untilRetransmit(now Instant) timer {
 	return timerAfter(now, p.cfg.Peer.RetransmitsClear*9/10)
 }

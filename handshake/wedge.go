@@ -45,8 +45,7 @@ func (p *Pair) noteShort(b []byte, acts []Action) []Action {
 const halfHeaderLen = 16
 
 // answersCancelled reports whether h may answer the SEND_REQUEST of a send that was canceled or failed. Such an answer
-// is not the peer's mistake, because it shows a difference of the stand-in: a deployed FPGA's send cannot end like
-// that.
+// is no mistake of the peer, because only a stand-in's send can end like that, not a deployed FPGA's.
 func (p *Pair) answersCancelled(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.clearPending
 }

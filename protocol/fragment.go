@@ -6,8 +6,8 @@ package protocol
 type Shape struct {
 	// MaxDatagram is the maximum length of a datagram in bytes, including the header.
 	MaxDatagram int
-	// PadLines is set to pad the payload with zero bytes to whole lines of 8 bytes, as the FPGA does. A message of 0
-	// words is then sent with one line of padding.
+	// PadLines pads the payload with zero bytes to whole lines of 8 bytes, as the FPGA does. A message of 0 words then
+	// consists of one line of padding.
 	PadLines bool
 	// LongTail allows the last datagram to exceed MaxDatagram by one line, if this avoids a further datagram of a single
 	// line and the message ends in the second half of a 16-byte word. The MPE's output queue does this if the number

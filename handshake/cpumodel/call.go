@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// baseTimeout is the first time-out, measured from the latest datagram. timeoutStep is added for each earlier
-	// time-out in the call.
+	// baseTimeout is the first timeout, measured from the latest datagram. timeoutStep is added for each earlier
+	// timeout in the call.
 	baseTimeout = 100 * time.Millisecond
 	timeoutStep = time.Second
-	// maxTimeouts is the maximum number of time-outs in a call.
+	// maxTimeouts is the maximum number of timeouts in a call.
 	maxTimeouts = 3
 )
 

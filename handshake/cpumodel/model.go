@@ -109,7 +109,7 @@ type Model struct {
 	unsent []byte
 	// nextAt is the time at which the next datagram of DATA is sent, or at which the recvfrom in progress times out.
 	nextAt time.Duration
-	// timeouts is the number of time-outs in the call so far.
+	// timeouts is the number of timeouts in the call so far.
 	timeouts int
 	wait     wait
 }
@@ -200,7 +200,7 @@ func (m *Model) Stall(now, d time.Duration) {
 }
 
 // Stop is like Stall, but for a process that is stopped and continued by signals (SIGSTOP and SIGCONT, a debugger, the
-// freezer of a container). A wait with a time-out then ends with EINTR, which the library mistakes for a datagram of -1
+// freezer of a container). A wait with a timeout then ends with EINTR, which the library mistakes for a datagram of -1
 // bytes.
 func (m *Model) Stop(now, d time.Duration) {
 	m.advance(now)

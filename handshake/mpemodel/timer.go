@@ -4,7 +4,7 @@ import "time"
 
 // The MPE counts clock cycles of 6.4 ns; these constants are the resulting times.
 const (
-	// baseTimeout is the first time-out of rank 0.
+	// baseTimeout is the first timeout of rank 0.
 	baseTimeout = 100 * time.Millisecond
 	// rankTimeout is the increase of the first timeout per rank, so that two FPGAs do not retransmit in step.
 	rankTimeout = 12500 * time.Microsecond
@@ -16,7 +16,7 @@ const (
 	ackFactor = 2
 )
 
-// timer is the MPE's only time-out counter.
+// timer is the MPE's only timeout counter.
 type timer struct {
 	// remaining is the remaining time of a wait. It is frozen while the MPE is not waiting, and survives the end of a
 	// call.
@@ -49,7 +49,7 @@ func (m *Model) counting() bool {
 	return false
 }
 
-// advance advances the time to now, and fires the time-outs on the way.
+// advance advances the time to now, and fires the timeouts on the way.
 func (m *Model) advance(now time.Duration) {
 	for m.counting() && !m.timer.expired && now > m.now {
 		if d := now - m.now; d < m.timer.remaining {
