@@ -6,7 +6,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // unchanged.
 type ID uint64
 
-// Message identifies an inbound message. It is unique among all inbound messages of a Conn, across sessions.
+// Message identifies an inbound message uniquely across all sessions of a Conn.
 type Message uint64
 
 // Number returns the number of the message on the wire, within its session.
@@ -37,7 +37,7 @@ const (
 	// network has to fragment the packet. ID is 0 if the packet neither carries payload of a send nor announces one.
 	// Payload is nil.
 	Transmit ActionKind = iota + 1
-	// TransmitAck: send a packet with Header and Payload, which is valid until the next event. ID, Offset and Length
+	// TransmitAck: send a packet with Header and Payload. Payload is valid until the next event; ID, Offset and Length
 	// are 0.
 	TransmitAck
 	// Buffered: send ID begins eagerly. A caller that copies the payload may report the send as complete at once (E11);
@@ -75,8 +75,8 @@ const (
 	Note
 	// AskLink: call LinkLimit.
 	AskLink
-	// Question: the peer asks for a report about the operations for which this rank is waiting. Call AnswerReport with
-	// the report.
+	// Question: the peer asks for a report about the operations that this rank waits for. Call AnswerReport with the
+	// report.
 	Question
 	// Report: the question that AskReport began was answered or failed. Payload is the peer's report, valid until the
 	// next event. If the question failed, Payload is nil and Err is the reason.

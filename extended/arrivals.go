@@ -13,7 +13,7 @@ const minWindowWords = shortWindow / 64
 const ackEvery = 16
 
 // ackBytes is the number of unacknowledged payload bytes after which an ACK is sent at once. It keeps a sender of large
-// packets from reaching its limit of bytes in flight before ackEvery packets have arrived.
+// packets from reaching its limit of bytes in flight before it has sent ackEvery packets.
 const ackBytes = 512 << 10
 
 // arrivals records which packets were received from the peer, and when to acknowledge them.
@@ -61,7 +61,7 @@ func (a *arrivals) bitFor(number uint32) (word *uint64, bit uint32) {
 	return &a.bitmap[i/64], i % 64
 }
 
-// has reports whether the packet with the given number, which is between firstMissing and end, was received.
+// has reports whether the packet with the given number, from firstMissing up to end, was received.
 func (a *arrivals) has(number uint32) bool {
 	word, bit := a.bitFor(number)
 	return *word>>bit&1 != 0

@@ -57,7 +57,7 @@ type Config struct {
 	// Discover enables path MTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload.
 	// It requires a network that fragments a packet only if the packet allows it, and a caller that answers AskLink.
 	Discover bool
-	// ShortHeaders is set if shared memory carries the packets. Eager messages of one packet may then have a short
+	// ShortHeaders is set if shared memory carries the packets. Eager messages of one packet may then use a short
 	// header, and no congestion window applies (E52).
 	ShortHeaders bool
 	// Reliable is set for a transport that retransmits by itself. The caller calls Reconnected when the transport has a

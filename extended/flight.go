@@ -62,7 +62,7 @@ type flight struct {
 	newestSent   Instant
 }
 
-// list is a list of packets that are linked by their numbers.
+// list is a list of packets, linked by their numbers.
 type list struct {
 	first, last uint32
 	count       int32

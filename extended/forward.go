@@ -10,7 +10,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // eagerly.
 func (c *Conn) FitsEager(length int64) bool { return length <= int64(c.cfg.EagerLimit) }
 
-// SetReady sets the number of bytes at the beginning of a Partial message that are available.
+// SetReady sets the number of bytes available at the beginning of a Partial message.
 func (c *Conn) SetReady(id ID, bytes int64) {
 	message := c.sends.find(id)
 	if message == nil || bytes <= message.readyBytes {

@@ -36,7 +36,7 @@ type receiving struct {
 	epoch          uint32   // counts pairs of sessions, so that Messages are unique
 	nextMessage    uint32   // number of the next message to begin
 	floor          uint32   // no message with a lower number is open
-	acceptedOpen   int32    // number of accepted messages that are not complete
+	acceptedOpen   int32    // number of accepted, incomplete messages
 
 	// matched is the number of messages that were matched with a receive or no longer exist. matchedBytes is the total
 	// length of the eager ones among them, and eagerBytes the total length of all eager messages that have begun (E20).
@@ -96,7 +96,7 @@ func (r *receiving) raiseFloor() {
 	}
 }
 
-// find returns the open message with the given number, or nil if it does not exist or is resting.
+// find returns the open message with the given number. For an unknown or resting message, it returns nil.
 func (r *receiving) find(number uint32) *inbound {
 	if m := r.newest; m != nil && m.number == number {
 		return m

@@ -54,7 +54,8 @@ func (r *recovery) reset() {
 	r.adaptLimits()
 }
 
-// cwnd returns the maximum number of packets in flight. Packets carried by memory have no congestion window.
+// cwnd returns the maximum number of packets in flight. No congestion window applies to packets carried by shared
+// memory.
 func (r *recovery) cwnd() int {
 	if r.cfg.ShortHeaders {
 		return r.maxInFlight

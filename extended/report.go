@@ -83,8 +83,8 @@ type Stats struct {
 	Payload int
 	Probes  uint64
 	// QueuedSends is the number of sends that have not begun, and Begun the number of other pending sends. OpenMessages
-	// is the number of inbound messages that are not both matched and complete. HeldPackets is the number of packets
-	// kept because earlier messages have not begun.
+	// is the number of inbound messages still unmatched or incomplete. HeldPackets is the number of packets kept
+	// because earlier messages have not begun.
 	QueuedSends, Begun, OpenMessages, HeldPackets int
 	// MessageCredit and EagerCredit are the numbers of messages and of eager bytes that may be sent before the peer has
 	// to match another message.

@@ -10,7 +10,7 @@ const MaxInline = 16
 // waits for a receive. The caller keeps its other state, because there may be millions of them.
 type resting = index[uint32, uint32]
 
-// eagerBit marks an eager message, which is complete; floatBit marks a message of floats.
+// eagerBit marks an eager message, always complete, and floatBit a message of floats.
 const (
 	eagerBit = 1 << 31
 	floatBit = 1 << 30

@@ -27,8 +27,8 @@ type session struct {
 	nextHello, helloInterval Instant
 	lastPacketAt             Instant // when a packet from the peer was last received
 	unansweredHellos         int32   // HELLOs sent since then
-	// answerTo is the peer's session to which we must send our session, or 0 (E6). answerClock is the clock value in
-	// the peer's HELLO, or 0.
+	// answerTo is the peer's session that our session must still be sent to, or 0 (E6). answerClock is the clock in the
+	// peer's HELLO, or 0.
 	answerClock uint32
 	answerTo    protocol.Session
 }
@@ -97,8 +97,8 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// ProcessClosed informs a Conn that the transport has detected an orderly shutdown of the peer (E9). It is needed
-// because a peer without a session cannot send close.
+// ProcessClosed informs a Conn that the transport has detected an orderly shutdown of the peer (E9). A peer without a
+// session cannot send close, so only the transport shows its shutdown.
 func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.stampShorts(now)

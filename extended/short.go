@@ -143,8 +143,8 @@ func (c *Conn) ExpectsShort(header *protocol.ShortHeader, length int) bool {
 	return int32(header.Message-messages) < 0 && uint32(length) <= eager-recv.eagerBytes
 }
 
-// ReceivedShort replaces PacketShort and Accept for a message for which ExpectsShort returned true and which a receive
-// has matched. The caller copies the payload. ReceivedShort reports whether Flush must be called.
+// ReceivedShort replaces PacketShort and Accept for a message that ExpectsShort has accepted and a receive has matched.
+// The caller copies the payload. ReceivedShort reports whether Flush must be called.
 func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (flush bool) {
 	a, recv := &c.arrivals, &c.recvs
 	c.session.lastPacketAt, c.session.unansweredHellos = now, 0
@@ -194,8 +194,8 @@ func (c *Conn) PacketShort(now Instant, header *protocol.ShortHeader, payload []
 // number.
 const shortID ID = 1 << 63
 
-// convertShorts converts the unacknowledged messages that were sent with short headers to ordinary sends, and reports
-// each by a Kept action.
+// convertShorts converts the unacknowledged messages sent with short headers to ordinary sends, and reports each by a
+// Kept action.
 func (c *Conn) convertShorts() {
 	q := c.path.shorts
 	if q.len() == 0 {

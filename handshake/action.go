@@ -33,8 +33,8 @@ const (
 	Drop
 	// Note: count or log Event, if desired.
 	Note
-	// DeadEnd: the peer cannot continue. The Pair has ended its own messages. End all other operations that wait for
-	// the peer with error Err.
+	// DeadEnd: the peer cannot continue. The preceding actions end the Pair's own messages. End all other operations
+	// that wait for the peer with error Err.
 	DeadEnd
 )
 
@@ -93,7 +93,7 @@ const (
 	ReasonLength
 	// ReasonSize: the size field exceeds the configured maximum.
 	ReasonSize
-	// ReasonDirection: SEND_REQUEST or DATA has a receive call, or CLEAR_TO_SEND or ACK has a send call.
+	// ReasonDirection: SEND_REQUEST or DATA carries a receive call, or CLEAR_TO_SEND or ACK a send call.
 	ReasonDirection
 	// ReasonUnexpectedPayload: no message expects this payload without a header.
 	ReasonUnexpectedPayload

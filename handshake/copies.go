@@ -62,7 +62,7 @@ const recentMessages = 256
 // recent holds the fingerprints of the last messages received.
 type recent struct {
 	ring  *[recentMessages]uint64 // nil before the first message
-	added int                     // number of messages added; ring contains the last of them
+	added int                     // number of messages ever added
 }
 
 func (f fingerprint) word() uint64 {

@@ -2,8 +2,8 @@ package handshake
 
 import "time"
 
-// A message may have to continue after its caller is gone, because the peer relies on it. Since other messages of the
-// Pair wait for it, it has a deadline even if none is configured.
+// A message may have to continue after its caller is gone, because the peer relies on it. Such a message has a deadline
+// even if none is configured, because other messages of the Pair wait for it.
 
 // detachedDeadline is the deadline for the ACK or DATA of a message whose caller is gone, if none is configured.
 const detachedDeadline = 10 * time.Second

@@ -46,7 +46,7 @@ type deferredHeader struct {
 	retransmitted bool // its sender has retransmitted this SEND_REQUEST, so it is not a duplicate
 }
 
-// receivedMessage describes the last message received, so that its retransmissions are recognized.
+// receivedMessage describes the last message received, to recognize its retransmissions.
 type receivedMessage struct {
 	valid   bool
 	call    protocol.Call

@@ -504,7 +504,7 @@ func (p *Pair) ExpectedPayload() (offset, left int64, ok bool) {
 	return p.recv.bytesReceived, p.recv.remaining(), true
 }
 
-// RecvWait describes the wait of the posted receive, and returns false if there is no receive.
+// RecvWait describes the wait of the posted receive. It returns false if no receive is posted.
 func (p *Pair) RecvWait() (Wait, bool) {
 	recv := &p.recv
 	if recv.state == Idle {

@@ -318,8 +318,8 @@ func (p *Pair) silenceProvesAck() bool {
 		p.send.timeouts < deployedRetransmissions
 }
 
-// requestWhileHeld sends the SEND_REQUEST of a send that was long held back by a message from the peer of which no DATA
-// has come. If the peer's SEND_REQUEST for that message was a late duplicate, the peer may be waiting for ours.
+// requestWhileHeld sends the SEND_REQUEST of a send that the peer's message has long held back without sending any
+// DATA. If the peer's SEND_REQUEST for that message was a late duplicate, the peer may be waiting for ours.
 func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	send := &p.send
 	send.rto = timer{}

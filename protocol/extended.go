@@ -112,7 +112,8 @@ type ExtHeader struct {
 	Number uint32
 	// Acknowledged is the number of the first packet that this packet's sender has not received yet.
 	Acknowledged uint32
-	// Message is the number of the message to which the packet belongs, from 1 up in each session and direction, or 0.
+	// Message is the number of the packet's message, from 1 up in each session and direction, or 0 in a packet that
+	// belongs to no message.
 	Message uint32
 	// Comm is the communicator of the message.
 	Comm uint32
@@ -152,7 +153,7 @@ func (s *Session) UnmarshalText(text []byte) error {
 // Code returns the error code of an ERROR packet.
 func (h *ExtHeader) Code() ErrorCode { return ErrorCode(h.Tag) }
 
-// IsNumbered reports whether the packet has a number and is retransmitted until it is acknowledged (E3).
+// IsNumbered reports whether the packet has a number, so that it is retransmitted until it is acknowledged (E3).
 func (h *ExtHeader) IsNumbered() bool {
 	switch h.Type {
 	case SendRequest, ClearToSend, Data:

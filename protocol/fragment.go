@@ -70,7 +70,7 @@ func (s Shape) ImpliesGap(left, n int64) bool {
 	return 0 < n && n < left && n != full && n <= full+LineLen && ((left-n)%full == 0 || (left+padding-n)%full == 0)
 }
 
-// NumDatagrams returns the number of datagrams into which a message of the given number of words is fragmented.
+// NumDatagrams returns the number of datagrams that a message of the given number of words needs.
 func (s Shape) NumDatagrams(words uint32) int64 {
 	total := s.PayloadBytes(words)
 	first := s.PayloadAt(0, total)

@@ -31,7 +31,7 @@ func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader 
 
 // Frame is a header, or a piece of the payload that follows it.
 type Frame struct {
-	// Header is the header itself, or the header to which the payload belongs.
+	// Header is the header itself, or the header of the packet that the payload belongs to.
 	Header Header
 	// IsPayload distinguishes a piece of payload from a header.
 	IsPayload bool

@@ -122,8 +122,8 @@ func (m *Model) continueCall(complete bool) {
 	}
 }
 
-// onTimeout retransmits the packet with which the wait began. It discards the part of a message received so far, but
-// leaves its bytes in the receive buffer.
+// onTimeout retransmits the packet that began the wait. It discards the part of a message received so far, but leaves
+// its bytes in the receive buffer.
 func (m *Model) onTimeout() {
 	m.timeouts++
 	if m.state == waitAck {

@@ -21,8 +21,8 @@ type wait struct {
 	// recvBuf is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer,
 	// which still contains data of earlier datagrams.
 	recvBuf []byte
-	// max is the maximum number of bytes that recvfrom writes. It is also the length, with the header, of a message of
-	// several datagrams.
+	// max is the maximum number of bytes that recvfrom writes, and the total length of a fragmented message, with the
+	// header.
 	max int
 	// isFragmented is set if the message needs more than one datagram.
 	isFragmented bool

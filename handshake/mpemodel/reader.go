@@ -1,8 +1,8 @@
 package mpemodel
 
-// readHeader reads the next header in a wait state, 16 bytes at a time. After the first half, only a second half makes
-// progress, not even a timeout does. The MPE takes the next word of any datagram for the second half, so after a
-// datagram of a single word, it loses the beginning of the next datagram (trap 10).
+// readHeader reads the next header in a wait state, 16 bytes at a time. After the first half, the MPE waits for a
+// second half without a timeout. It takes the next word of any datagram for the second half, so after a datagram of a
+// single word, it loses the beginning of the next datagram (trap 10).
 func (m *Model) readHeader() bool {
 	if !m.halfRead {
 		if !m.in.readable() {
