@@ -318,8 +318,8 @@ func (p *Pair) silenceProvesAck() bool {
 		p.send.timeouts < deployedRetransmissions
 }
 
-// requestWhileHeld sends the SEND_REQUEST of a send that the peer's message has long held back without sending any
-// DATA. If the peer's SEND_REQUEST for that message was a late duplicate, the peer may be waiting for ours.
+// requestWhileHeld sends the SEND_REQUEST of a send that was long held back because the DATA of the peer's message is
+// missing. If the peer's SEND_REQUEST for that message was a late duplicate, the peer may be waiting for ours.
 func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	send := &p.send
 	send.rto = timer{}
