@@ -15,8 +15,9 @@ func (a *arrivals) ackDue(delay time.Duration) Instant {
 	return a.unackedSince + delay
 }
 
-// sendDueAck sends an ACK to the peer if one is due. numbered reports whether a numbered packet was just sent, which
-// acknowledges everything except gaps and credit. The peer's session must be known.
+// sendDueAck sends an ACK if one is due. numbered reports whether Flush has just sent a numbered packet. Such a packet
+// acknowledges all packets up to the first gap, so a separate ACK is needed only to report gaps or credit, or if
+// needsFullAck is set. The peer's session must be known.
 func (c *Conn) sendDueAck(now Instant, numbered bool) {
 	a := &c.arrivals
 	c.recvs.raiseFloor()
@@ -30,8 +31,8 @@ func (c *Conn) sendDueAck(now Instant, numbered bool) {
 	}
 }
 
-// sendAck sends an ACK. The first ACK to a session asks for an answer if the round-trip time is unknown, so that a
-// first loss is detected sooner than by the initial time-out.
+// sendAck sends an ACK. If no round-trip time was measured yet, the first ACK to a session is a HELLO: its answer
+// provides a measurement, so that a first loss is detected sooner than after the initial timeout.
 func (c *Conn) sendAck(now Instant) {
 	greet := c.session.greetPeer && !c.path.rtt.isMeasured()
 	c.session.greetPeer = false
@@ -62,7 +63,7 @@ func (c *Conn) appendAck(now Instant, header *protocol.ExtHeader) {
 	c.transmitAck(header, &info)
 }
 
-// onAck handles an ACK from the known session.
+// onAck handles an ACK from the peer's current session.
 func (c *Conn) onAck(now Instant, header *protocol.ExtHeader, payload []byte) {
 	if len(payload) > protocol.AckLen {
 		c.ensureRanges()
@@ -129,20 +130,21 @@ func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })
 }
 
-// ackUpdate accumulates what an acknowledgement shows, over all packets that it newly acknowledges.
+// ackUpdate accumulates the results of one acknowledgement over all packets that it newly acknowledges.
 type ackUpdate struct {
 	now          Instant
 	packetsAcked int
 	// echoClock is the clock of the transmission that the peer received last, or 0 if unknown.
 	echoClock uint32
-	// order and sent describe the newly acknowledged transmission with the highest order.
+	// order and sentAt describe the newly acknowledged transmission with the highest order.
 	order    uint64
 	sentAt   Instant
-	sentOnce bool // that was the only transmission of its packet
+	sentOnce bool // the packet was transmitted only once
 }
 
-// processAck handles a cumulative acknowledgement. info is the payload of the ACK that contains it, or nil if it came
-// with another packet. echo is the clock of the transmission that the peer received last, or 0 if unknown.
+// processAck handles the acknowledgement of all packets before upTo. info is the payload of the ACK, or nil if another
+// packet carried the acknowledgement. echo is the clock of the transmission that the peer received last, or 0 if
+// unknown.
 func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
 	f := &c.path.flight
 	if n := upTo - f.nextNumber; int32(n) > 0 {
@@ -173,7 +175,7 @@ func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo
 	if update.packetsAcked == 0 {
 		return
 	}
-	// A range may begin at the first unacknowledged packet, although no correct peer sends one.
+	// An incorrect peer may send a range that begins at the first unacknowledged packet.
 	for f.base != f.nextNumber && f.packetAt(f.base).state == packetAcked {
 		f.clearAckedBit()
 		f.base++
@@ -216,7 +218,8 @@ func (c *Conn) onPacketAcked(pkt *packet, update *ackUpdate) {
 		}
 		f.markAcked(pkt)
 	}
-	// If the packet was retransmitted, the peer may have received an earlier transmission.
+	// For a retransmitted packet, only the echoed clock shows that the peer received the last transmission and not an
+	// earlier one.
 	if pkt.retransmissions == 0 || clockAt(pkt.sentAt) == update.echoClock {
 		f.newestSent, f.highestAcked = max(f.newestSent, pkt.sentAt), max(f.highestAcked, pkt.order)
 		if c.path.search != nil {

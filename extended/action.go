@@ -2,10 +2,11 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// ID identifies a send. The caller chooses it, and must not use it for two pending sends. Actions return it unchanged.
+// ID identifies a send. The caller chooses IDs, which must be unique among the pending sends. Actions return them
+// unchanged.
 type ID uint64
 
-// Message identifies an inbound message. It is unique among all inbound messages of a Conn, across sessions.
+// Message identifies an inbound message uniquely across all sessions of a Conn.
 type Message uint64
 
 // Number returns the number of the message on the wire, within its session.
@@ -20,8 +21,8 @@ type SendOp struct {
 	Datatype  protocol.Datatype
 	// Sync is set for a synchronous send, which completes only after a receive has matched (E12).
 	Sync bool
-	// Announce is set if the message must be sent by rendezvous, whatever its length. As with Sync, its completion
-	// shows that a receive has matched, but the peer is not informed of the caller's wish (E12).
+	// Announce forces rendezvous, whatever the length. As with Sync, completion shows that a receive has matched;
+	// unlike with Sync, the peer does not learn that the caller waits for this (E12).
 	Announce bool
 	// Partial is set if no payload is available yet. The caller calls SetReady as payload becomes available (E49).
 	Partial bool
@@ -31,12 +32,12 @@ type SendOp struct {
 type ActionKind uint8
 
 const (
-	// Transmit: send a packet with Header, in which only the fields that protocol.PutExtended computes are missing. Its
-	// payload is the bytes from Offset to Offset+Length of send ID, or empty if Length is 0. If Length exceeds
-	// Conn.Payload, the network has to fragment the packet. ID is 0 if the packet neither carries payload of a send nor
-	// announces one. Payload is nil.
+	// Transmit: send a packet with Header, whose remaining fields protocol.PutExtended computes. The payload is the
+	// bytes from Offset to Offset+Length of send ID, and empty if Length is 0. If Length exceeds Conn.Payload, the
+	// network has to fragment the packet. ID is 0 if the packet neither carries payload of a send nor announces one.
+	// Payload is nil.
 	Transmit ActionKind = iota + 1
-	// TransmitAck: send a packet with Header and Payload, which is valid until the next event. ID, Offset and Length
+	// TransmitAck: send a packet with Header and Payload. Payload is valid until the next event; ID, Offset and Length
 	// are 0.
 	TransmitAck
 	// Buffered: send ID begins eagerly. A caller that copies the payload may report the send as complete at once (E11);
@@ -61,10 +62,11 @@ const (
 	// Lost: the open message Message will never complete, because of Err. No further action refers to it. If the
 	// message was resting, Ref is the ref passed to Rest; otherwise it is 0.
 	Lost
-	// LostRests: all resting messages are lost because of Err, except eager messages, which are complete.
+	// LostRests: all resting announced messages are lost because of Err. Resting eager messages are complete, and
+	// remain.
 	LostRests
-	// Kept: a message that was sent with a short header continues as the ordinary send ID. Its payload, of Length
-	// bytes, begins Offset bytes before the end of all payload passed to SentShort.
+	// Kept: a message sent with a short header continues as the ordinary send ID. Its payload is the Length bytes that
+	// begin Offset bytes before the end of all payload passed to SentShort.
 	Kept
 	// Drop: an incoming packet was dropped because of Reason. Header is its header, or zero if it was defective. In a
 	// Drop or Note, all fields not mentioned are zero.
@@ -73,11 +75,11 @@ const (
 	Note
 	// AskLink: call LinkLimit.
 	AskLink
-	// Question: the peer asks for a report about the operations for which this rank is waiting. Call AnswerReport with
-	// the report.
+	// Question: the peer asks for a report about the operations that this rank waits for. Call AnswerReport with the
+	// report.
 	Question
-	// Report: the question that AskReport began is done. Payload is the peer's report, valid until the next event;
-	// without a report it is nil, and Err is the reason.
+	// Report: the question that AskReport began was answered or failed. Payload is the peer's report, valid until the
+	// next event. If the question failed, Payload is nil and Err is the reason.
 	Report
 )
 
@@ -95,8 +97,8 @@ func (k ActionKind) String() string {
 	return "ActionKind?"
 }
 
-// Action is a step for the caller to execute. Fields that the description of its kind does not name may hold stale
-// values from an earlier action, because clearing them would cost too much time.
+// Action is a step for the caller to execute. Fields that its kind does not use may hold stale values of an earlier
+// action, because clearing them would take too long.
 type Action struct {
 	Kind       ActionKind
 	Datatype   protocol.Datatype // of Open

@@ -12,27 +12,26 @@ const minWindowWords = shortWindow / 64
 // ackEvery is the number of unacknowledged packets after which an ACK is sent at once (E26).
 const ackEvery = 16
 
-// ackBytes is the number of unacknowledged payload bytes after which an ACK is sent at once, so that the sender of a
-// few large packets does not have to stop.
+// ackBytes is the number of unacknowledged payload bytes after which an ACK is sent at once. It keeps a sender of large
+// packets from reaching its limit of bytes in flight before it has sent ackEvery packets.
 const ackBytes = 512 << 10
 
 // arrivals records which packets were received from the peer, and when to acknowledge them.
 type arrivals struct {
 	// firstMissing is the first missing packet number, and end the number after the highest one received.
 	firstMissing, end uint32
-	// bitmap has a bit for each number from firstMissing up to end, which is set if the packet was received. Numbers
-	// are taken modulo the number of bits, a power of two. The bitmap grows, up to window, when the numbers of received
-	// packets are further apart.
+	// bitmap holds one bit per number from firstMissing up to end, set if the packet was received. Numbers index it
+	// modulo its number of bits, a power of two. It grows, up to window bits, to span the numbers received.
 	bitmap     []uint64
-	window     uint32  // packets are accepted if their distance from firstMissing is less than this
-	rangesFrom uint32  // the ranges of the next ACK start here, if the last ACK had no space for all
-	newestAt   Instant // when the most recently sent packet was received
-	peerClock  uint32  // its send time by the peer's clock, or 0 if unknown
+	window     uint32  // packets at this distance from firstMissing or further are dropped
+	rangesFrom uint32  // where the ranges of the next ACK start, if the last ACK could not hold all
+	newestAt   Instant // arrival time of the most recently sent packet
+	peerClock  uint32  // send time of that packet by the peer's clock, or 0 if unknown
 	probeLen   uint32  // payload length of the probe to be answered by the next ACK, or 0
 
 	unackedPackets int32 // number of numbered packets received since the last acknowledgement
 	ackNow         bool  // the next Flush must acknowledge
-	needsFullAck   bool  // a complete ACK is needed, even if Flush sends a numbered packet
+	needsFullAck   bool  // an ACK is needed even if Flush sends a numbered packet
 	unackedBytes   int   // payload bytes of the unacknowledged packets
 	unackedSince   Instant
 }
@@ -56,19 +55,19 @@ func (a *arrivals) dropReason(number uint32) Reason {
 	return ReasonNone
 }
 
-// bitFor returns the word of the bitmap that has the bit for a number, and the index of the bit.
+// bitFor returns the word of the bitmap that holds the bit of a number, and the index of the bit in the word.
 func (a *arrivals) bitFor(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(64*len(a.bitmap)-1)
 	return &a.bitmap[i/64], i % 64
 }
 
-// has reports whether the packet with the given number, which is between firstMissing and end, was received.
+// has reports whether the packet with the given number, from firstMissing up to end, was received.
 func (a *arrivals) has(number uint32) bool {
 	word, bit := a.bitFor(number)
 	return *word>>bit&1 != 0
 }
 
-// grow enlarges the bitmap, so that it has a bit for a packet at the given distance from the first missing one.
+// grow enlarges the bitmap to hold a bit for the packet at the given distance from the first missing one.
 func (a *arrivals) grow(distance uint32) {
 	old := *a
 	n := max(minWindowWords, len(old.bitmap))
@@ -112,7 +111,7 @@ func (a *arrivals) record(now Instant, number, clock uint32, payload int) (disor
 	if a.unackedPackets == 0 {
 		a.unackedSince = now
 	}
-	if a.peerClock == 0 || clock != 0 && int32(clock-a.peerClock) >= 0 { // a short header has no clock
+	if a.peerClock == 0 || clock != 0 && int32(clock-a.peerClock) >= 0 { // a short header carries no clock
 		a.newestAt, a.peerClock = now, clock
 	}
 	a.unackedPackets++

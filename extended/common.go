@@ -13,7 +13,7 @@ type common struct {
 	controls controls // queue of packets without payload
 	ackBuf   []byte   // payload of the ACKs of the last Flush
 	ranges   []protocol.Range
-	changed  bool // set if anything has happened since the last Flush
+	changed  bool // an event has occurred since the last Flush
 	stats    Counters
 }
 
@@ -42,7 +42,7 @@ func (c *common) note(e Event) *Action {
 	return &c.acts[len(c.acts)-1]
 }
 
-// transmitUnnumbered sends a packet that has no number.
+// transmitUnnumbered sends an unnumbered packet.
 func (c *common) transmitUnnumbered(kind ActionKind, h *protocol.ExtHeader, payload []byte) {
 	c.stats.PacketsSent[h.Type]++
 	c.stats.BytesSent[h.Type] += uint64(len(payload))
@@ -57,7 +57,7 @@ func (c *common) transmitAck(h *protocol.ExtHeader, info *protocol.AckInfo) {
 	c.transmitUnnumbered(TransmitAck, h, c.ackBuf[before:])
 }
 
-// ensureRanges allocates ranges on first use, because most Conns never need it.
+// ensureRanges allocates ranges on first use, because most Conns never see a gap.
 func (c *common) ensureRanges() {
 	if c.ranges == nil {
 		c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)

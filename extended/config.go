@@ -10,8 +10,8 @@ import (
 // Instant is a point in time, in nanoseconds since a fixed epoch that the caller chooses. Only differences matter.
 type Instant = time.Duration
 
-// maxWindow is the maximum of Config.Window. It thus bounds the number of packets in flight (E28) and the window
-// offered to the peer (E32).
+// maxWindow is the maximum of Config.Window, and so of the number of packets in flight (E28) and of the window offered
+// to the peer (E32).
 const maxWindow = 1 << 14
 
 // Defaults of Config.
@@ -20,7 +20,7 @@ const (
 	defaultEagerLimit = 65536
 	defaultMessages   = 65536
 	defaultEagerBytes = 1 << 20
-	// defaultWindowBytes is more than a window of packets of 1416 bytes needs on a path that is not long.
+	// defaultWindowBytes exceeds the payload of a full window of 1416-byte datagrams on a path that is not long.
 	defaultWindowBytes = 4 << 20
 )
 
@@ -38,26 +38,27 @@ type Config struct {
 	// MaxLength is the length of the longest announced message that is accepted (E17), in bytes. The default is the
 	// maximum that the wire format allows.
 	MaxLength int64
-	// Messages and EagerBytes limit the number of the peer's messages without a matching receive, and the bytes of the
-	// eager ones among them (E20). The defaults are 65536 messages and 1 MiB.
+	// Messages is the number of messages, and EagerBytes the number of eager bytes, that the peer may send before
+	// receives match them (E20). The defaults are 65536 messages and 1 MiB.
 	Messages, EagerBytes int
 	// CreditPool, if not nil, grants the peer more messages than Messages. All Conns of the local rank share it.
 	CreditPool *CreditPool
 	// Window is the maximum number of packets in flight (E28), up to 16384, the default. More than 512 are in flight
-	// only on a long path and if the peer accepts them. The peer is offered the same number, but at least 512.
+	// only on a long path to a peer that accepts them. The Conn accepts the same number from the peer, but at least
+	// 512.
 	Window int
 	// WindowBytes is the maximum payload in flight, in bytes (E28); a long path allows more. The default is 4 MiB. A
-	// single packet of any size may always be in flight. If WindowBytes is less than two full packets, each packet has
-	// to be acknowledged before the next one is sent.
+	// single packet of any size may always be in flight. If WindowBytes is less than two full packets, each packet
+	// waits until the one before it is acknowledged.
 	WindowBytes int
-	// HeaderChecksum limits the checksum of our packets to the header (E43). It is meant for ranks on one host, whose
-	// packets are carried by memory. Packets from the peer are checked as their flags require.
+	// HeaderChecksum limits the checksum of our packets to the header (E43), for ranks on one host that exchange
+	// packets through shared memory. The flags of the peer's packets select their checksum independently.
 	HeaderChecksum bool
 	// Discover enables path MTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload.
 	// It requires a network that fragments a packet only if the packet allows it, and a caller that answers AskLink.
 	Discover bool
-	// ShortHeaders is set if packets are carried by memory. Eager messages of one packet may then have a short header,
-	// and there is no congestion window (E52).
+	// ShortHeaders is set if shared memory carries the packets. Eager messages of one packet may then use a short
+	// header, and no congestion window applies (E52).
 	ShortHeaders bool
 	// Reliable is set for a transport that retransmits by itself. The caller calls Reconnected when the transport has a
 	// new connection.
@@ -77,7 +78,7 @@ type Config struct {
 
 // Timing holds the times of section 14. A zero field selects the default, except for UnreachableAfter.
 type Timing struct {
-	// InitialRTO and MaxRTO are the initial and the maximum time-out. The time-out exceeds the smoothed round-trip time
+	// InitialRTO and MaxRTO are the initial and the maximum timeout. The timeout exceeds the smoothed round-trip time
 	// by at least MinRTO (E30).
 	InitialRTO, MinRTO, MaxRTO time.Duration
 	// AckDelay is the maximum delay of an acknowledgement (E26).

@@ -11,8 +11,8 @@ const (
 	minWindow     = 4
 )
 
-// Constants of CUBIC (RFC 9438): C in packets per second cubed, β, and α, the number of packets by which the window
-// of Reno with that β grows per round trip.
+// Constants of CUBIC (RFC 9438): C in packets per second cubed, β, and α, the growth per round trip of a Reno window
+// with the same β, in packets.
 const (
 	cubicC     = 0.4
 	cubicBeta  = 0.7
@@ -29,15 +29,15 @@ type congestion struct {
 	// recoveryStart is the order of the first transmission after the last reduction. The loss of an earlier
 	// transmission does not reduce the window again.
 	recoveryStart uint64
-	// previous is the curve before the last reduction. suspectedLosses is the number of packets whose losses count for
-	// that reduction, and that may still turn out to be merely late.
+	// previous is the curve before the last reduction. suspectedLosses is the number of losses behind that reduction
+	// that may still prove to be merely late packets.
 	previous        curve
 	suspectedLosses int32
 	// progress is set if a packet was acknowledged since the last reduction.
 	progress bool
 }
 
-// curve is the window as a function of time. Its windows are in packets.
+// curve describes the growth of the window over time. All windows are in packets.
 type curve struct {
 	window, threshold float64
 	// origin is W_max of the RFC, k the number of seconds from the reduction until the window reaches it, and elapsed
@@ -55,11 +55,11 @@ func (w *congestion) reset() {
 // slowStart reports whether the window is in slow start.
 func (w *congestion) slowStart() bool { return w.window < w.threshold }
 
-// onUnusedAck records an acknowledgement that arrived while the window was not fully used.
+// onUnusedAck records an acknowledgement that arrived while packets in flight did not fill the window.
 func (w *congestion) onUnusedAck(now Instant) { w.lastAckAt, w.progress = now, true }
 
-// onAcked records the acknowledgement of n packets that were sent while the window was fully used. order is the highest
-// order of their transmissions, trip the smoothed round-trip time, and most the maximum window.
+// onAcked records the acknowledgement of n packets that were sent while the window was full. order is the highest order
+// of their transmissions, trip the smoothed round-trip time, and most the maximum window.
 func (w *congestion) onAcked(now Instant, n int, order uint64, trip time.Duration, most int) {
 	since := now - w.lastAckAt
 	w.lastAckAt, w.progress = now, true
@@ -136,8 +136,8 @@ func (w *congestion) reduce() {
 }
 
 // onLate records that a packet declared lost was merely late, and reports whether its loss counted for the last
-// reduction. order is the order of its last transmission. Once all packets whose losses counted were late, onLate
-// undoes the reduction (section 4.9 of RFC 9438).
+// reduction. order is the order of its last transmission. Once every loss that counted has proved to be a late packet,
+// onLate undoes the reduction (section 4.9 of RFC 9438).
 func (w *congestion) onLate(order uint64, retransmitted bool) bool {
 	if w.suspectedLosses == 0 || retransmitted && order < w.recoveryStart {
 		return false
@@ -161,7 +161,7 @@ func (w *congestion) collapse() {
 	w.hyStart = hyStart{}
 }
 
-// afterIdle records that sending resumes after a pause. It halves the window for each time-out that fits into the pause
+// afterIdle records that sending resumes after a pause. It halves the window for each timeout that fits into the pause
 // (RFC 2861); slow start then restores the window.
 func (w *congestion) afterIdle(pause, timeout time.Duration) {
 	if w.window <= initialWindow || pause < timeout {

@@ -22,15 +22,15 @@ type Conn struct {
 	sends         sending        // messages to the peer, and its credit
 	arrivals      arrivals       // the packets received, and when to acknowledge them
 	recvs         receiving      // messages from the peer, and the limits sent to it
-	reports       *reporting     // questions about reports; nil before the first one
-	timeoutChange *timeoutChange // settings that do not apply yet, or nil
+	reports       *reporting     // questions for reports (E53); nil before the first one
+	timeoutChange *timeoutChange // a new UnreachableAfter that does not apply yet, or nil
 
 	rxHeader       protocol.ExtHeader // header of the packet being handled
 	nextDeadline   Instant
 	deadlineValid  bool              // nextDeadline is valid, provided that changed is false
 	plainFlag      protocol.ExtFlags // FlagPlain with HeaderChecksum
-	foreignVersion byte              // version of the last packet that had another version, or 0
-	peerGone       ending            // why the peer, a rank of our job, is gone, or 0
+	foreignVersion byte              // version of the last packet with a foreign version, or 0
+	peerGone       ending            // why a peer of our job is gone, or 0
 
 	closed   bool // Close was called, at time closedAt
 	closeDue bool // close must be sent to the peer again
@@ -79,14 +79,16 @@ func (c *Conn) onInvalidPacket(now Instant, header, payload []byte, acts []Actio
 	_, defect := protocol.ParseExtendedParts(header, payload)
 	c.drop(defectReason(defect), &protocol.ExtHeader{})
 	if defect.Kind == protocol.DefectReserved && defect.Offset == protocol.VersionOffset {
-		// Answer with a HELLO, so that the peer notices as well, but no more often than HELLOs are retransmitted (E5).
+		// Answer with a HELLO, so that the peer notices the mismatch as well, but no more often than HELLOs are
+		// retransmitted (E5).
 		c.foreignVersion = defect.Got
 		c.session.helloNow = c.session.helloNow || now >= c.session.nextHello
 	}
 	return c.acts
 }
 
-// PacketChecked is like PacketParts, but the caller has already found the packet valid by protocol.ParseExtendedParts.
+// PacketChecked is like PacketParts, for a packet that the caller has already validated with
+// protocol.ParseExtendedParts.
 func (c *Conn) PacketChecked(now Instant, header, payload []byte, acts []Action) []Action {
 	c.rxHeader.Decode((*[protocol.ExtHeaderLen]byte)(header))
 	return c.onValidPacket(now, payload, acts)
@@ -152,11 +154,11 @@ func (c *Conn) onPeerPacket(now Instant, header *protocol.ExtHeader, payload []b
 	c.onNumbered(now, header, payload)
 }
 
-// onNumbered handles a numbered packet. An invalid packet is not acknowledged, so that the peer notices the fault.
+// onNumbered handles a numbered packet. It does not acknowledge an invalid one, so that the peer notices the fault.
 func (c *Conn) onNumbered(now Instant, header *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if header.Flags&protocol.FlagRetransmit != 0 && header.Flags&protocol.FlagAckNow != 0 {
-		a.needsFullAck = true // only an ACK shows which transmission was received
+		a.needsFullAck = true // only an ACK tells the peer which transmission was received
 	}
 	if r := a.dropReason(header.Number); r != ReasonNone {
 		a.ackNow = a.ackNow || r == ReasonDuplicate
@@ -165,7 +167,7 @@ func (c *Conn) onNumbered(now Instant, header *protocol.ExtHeader, payload []byt
 	}
 	expected := c.recvs.nextMessage
 	r := c.deliver(now, header, payload)
-	c.recvs.offered = false // does not apply to the packets released below
+	c.recvs.offered = false // applies to this packet only, not to packets released below
 	if r != ReasonNone {
 		c.drop(r, header)
 		if r != ReasonStale {

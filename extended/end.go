@@ -50,8 +50,8 @@ func (e *sessionEnd) messageError(wait Wait) error {
 		Job: e.job}
 }
 
-// silentSince returns the time of the peer's last answer: of its last acknowledgement while packets are outstanding,
-// and otherwise of its last packet.
+// silentSince returns the time of the peer's last acknowledgement while packets are outstanding, and otherwise of its
+// last packet.
 func (c *Conn) silentSince() Instant {
 	if c.path.flight.outstanding() > 0 {
 		return c.path.lastAckAt

@@ -14,10 +14,10 @@ var (
 	ErrSession = errors.New("the peer's session is closed")
 	// ErrRemote matches every *RemoteError.
 	ErrRemote = errors.New("peer sent ERROR")
-	// ErrCanceled reports that the send was canceled. An inbound message was canceled by its sender.
+	// ErrCanceled reports that a send was canceled, or that the peer canceled an inbound message.
 	ErrCanceled = errors.New("the send was canceled")
-	// ErrAborted reports that a message ended before its whole payload was sent, because the sender was forwarding it
-	// and did not receive the rest itself.
+	// ErrAborted reports that the sender of a message was forwarding it and never received the rest of the payload
+	// itself.
 	ErrAborted = errors.New("the sender was forwarding the message and never received the rest")
 	// ErrNoReport reports that the peer did not answer a question (E53).
 	ErrNoReport = errors.New("it has not answered the question for a report")
@@ -36,7 +36,7 @@ type Wait struct {
 	State   State
 	// Local is our rank, Remote the peer's.
 	Local, Remote uint32
-	// Since is the time of Send for a send, or the time at which an inbound message was opened.
+	// Since is the time of Send, or of Open for an inbound message.
 	Since Instant
 	// Length is the length of the message in bytes. BytesDone is the number of bytes acknowledged by the peer, or
 	// received from it.
@@ -48,7 +48,7 @@ type Wait struct {
 // outbound reports whether the message is sent to the peer.
 func (w Wait) outbound() bool { return w.State <= Sending }
 
-// describe returns a description of the message that begins a sentence.
+// describe returns the beginning of an error text: the message, its state and its progress.
 func (w Wait) describe(elapsed time.Duration) string {
 	s := fmt.Sprintf("message of %d bytes from rank %d to rank %d", w.Length, w.Local, w.Remote)
 	what := "acknowledged"
@@ -67,9 +67,9 @@ func (w Wait) describe(elapsed time.Duration) string {
 // cannot reach it.
 type TimeoutError struct {
 	Wait
-	// Elapsed is the time since Since, and Silent the time for which the peer has not answered.
+	// Elapsed is the time since Since, and Silent the time since the peer's last answer.
 	Elapsed, Silent time.Duration
-	// Reason is why the transport cannot reach the peer, or "" if the peer did not answer.
+	// Reason explains why the transport cannot reach the peer; it is "" if the peer did not answer.
 	Reason string
 }
 
@@ -89,7 +89,7 @@ func (e *TimeoutError) Error() string {
 // Is reports whether target is ErrTimeout.
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
-// Timeout returns true. It is the method of net.Error.
+// Timeout returns true, as package net defines it for timeouts.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // SessionError reports a message that failed because the peer's session ended (E8, E9).

@@ -14,7 +14,8 @@ type packet struct {
 	payload         int32
 	retransmissions uint16
 	state           packetState
-	// fetched is set if the network does not carry the payload, because the peer fetches it (SetFetchPayload).
+	// fetched is set if the peer fetches the payload from our memory, so that the network does not carry it
+	// (SetFetchPayload).
 	fetched bool
 	// prev and next are the numbers of the packet's neighbors in its list.
 	prev, next uint32
@@ -44,7 +45,7 @@ const (
 type flight struct {
 	ring             []packet // length is a power of two
 	base, nextNumber uint32
-	// ackedBits has a bit for each packet in ring, which is set if the packet was acknowledged before base. It is
+	// ackedBits holds one bit per packet in ring, set if the packet was acknowledged while base was not. It is
 	// allocated on first use.
 	ackedBits []uint64
 	// minSentOnce is a lower bound on the numbers of the packets in flight that were sent only once. retransmitted
@@ -61,7 +62,7 @@ type flight struct {
 	newestSent   Instant
 }
 
-// list is a list of packets that are linked by their numbers.
+// list is a list of packets, linked by their numbers.
 type list struct {
 	first, last uint32
 	count       int32

@@ -10,7 +10,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // eagerly.
 func (c *Conn) FitsEager(length int64) bool { return length <= int64(c.cfg.EagerLimit) }
 
-// SetReady sets the number of bytes at the beginning of a Partial message that are available.
+// SetReady sets the number of bytes available at the beginning of a Partial message.
 func (c *Conn) SetReady(id ID, bytes int64) {
 	message := c.sends.find(id)
 	if message == nil || bytes <= message.readyBytes {
@@ -51,7 +51,7 @@ func (c *Conn) Abort(now Instant, id ID, acts []Action) []Action {
 
 // truncate ends a message after the bytes already sent. It does nothing if all bytes were sent.
 func (s *sending) truncate(message *outbound) {
-	if message.allSent { // all of it was sent, so there is nothing to abort
+	if message.allSent { // nothing is left to abort
 		message.aborted = false
 		return
 	}

@@ -2,9 +2,8 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// heldPackets holds copies of packets whose messages cannot begin yet, because earlier messages have not begun (E10).
-// It is indexed by packet number. It holds fewer packets than the window allows, since at least one packet of the
-// window is missing.
+// heldPackets stores copies of packets, by packet number, whose messages cannot begin before earlier messages have
+// begun (E10). At least one packet of the window is missing, so it holds fewer packets than the window allows.
 type heldPackets struct {
 	// slots maps a packet's number, modulo the length of slots, to its index in packets plus 1. The length is a power
 	// of two, and grows when the numbers of the held packets are further apart.

@@ -29,14 +29,14 @@ type receiving struct {
 	*common
 	first, last    *inbound                // in the order of their numbers
 	byNumber       index[uint32, *inbound] // all except newest
-	newest         *inbound                // the last message opened, or nil if that is closed
+	newest         *inbound                // the last message opened; nil once it is closed
 	resting        *resting                // messages whose other state the caller keeps; nil before the first one
 	heldPackets    heldPackets
 	cancelRequests []uint32 // numbers of messages that the peer has asked to cancel since the last Flush
 	epoch          uint32   // counts pairs of sessions, so that Messages are unique
 	nextMessage    uint32   // number of the next message to begin
 	floor          uint32   // no message with a lower number is open
-	acceptedOpen   int32    // number of accepted messages that are not complete
+	acceptedOpen   int32    // number of accepted, incomplete messages
 
 	// matched is the number of messages that were matched with a receive or no longer exist. matchedBytes is the total
 	// length of the eager ones among them, and eagerBytes the total length of all eager messages that have begun (E20).
@@ -68,8 +68,8 @@ func (r *receiving) reset() {
 	}
 }
 
-// limits returns the current limits for the peer (E20). They also keep the numbers of open messages close enough
-// together to be compared (E4).
+// limits returns the current limits for the peer (E20). It bounds the distance between the numbers of open messages, so
+// that they can be compared modulo 2³² (E4).
 func (r *receiving) limits() (messages, eager uint32) {
 	messages = r.firstMessage + r.messageWindow + r.matched
 	if int32(messages-r.floor) > maxMessages {
@@ -78,8 +78,8 @@ func (r *receiving) limits() (messages, eager uint32) {
 	return messages, uint32(r.cfg.EagerBytes) + r.matchedBytes
 }
 
-// floorStep is the maximum number of messages by which one call of raiseFloor advances. No more messages can begin
-// between two calls.
+// floorStep is the maximum distance by which one call of raiseFloor advances floor. No more messages than this can
+// begin between two calls, so floor keeps up.
 const floorStep = 1 << 10
 
 // raiseFloor advances floor toward the oldest open message, by at most floorStep.
@@ -96,7 +96,7 @@ func (r *receiving) raiseFloor() {
 	}
 }
 
-// find returns the open message with the given number, or nil if it does not exist or is resting.
+// find returns the open message with the given number. For an unknown or resting message, it returns nil.
 func (r *receiving) find(number uint32) *inbound {
 	if m := r.newest; m != nil && m.number == number {
 		return m

@@ -67,8 +67,8 @@ func (x *index[K, V]) resize(n int) {
 	}
 }
 
-// remove removes a key and returns its value, or 0. It moves later entries into the gap, so that no search ends there
-// too soon.
+// remove removes a key and returns its value, or 0. It moves later entries into the gap, because a search would stop
+// there.
 func (x *index[K, V]) remove(key K) (value V) {
 	if x.len() == 0 {
 		return value

@@ -2,17 +2,17 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// SetFetchPayload makes the peer fetch the payload of cleared DATA packets from our memory, instead of the network
-// carrying it (E47). payload is the maximum payload of such a packet, in bytes; it does not count as in flight. If it
-// is 0, the initial value, new packets have at most the payload that Config allows.
+// SetFetchPayload makes the peer fetch the payload of cleared DATA packets from our memory, so that the network does
+// not carry it (E47). payload is the maximum payload of such a packet, in bytes; fetched payload does not count as in
+// flight. If payload is 0, the initial value, the network carries the payload of new packets.
 func (c *Conn) SetFetchPayload(payload int) {
 	c.path.fetchPayload = int32(max(payload, 0))
 	c.changed = true
 }
 
-// PayloadTarget returns the destination of a packet's payload before the payload is received: the message m and the
-// offset in it. header is the header of the packet, and n the number of bytes of payload. ok is true only if m was
-// cleared and Packet would copy the whole payload there, provided that the checksum is valid. PayloadTarget changes no
+// PayloadTarget returns the message m and the offset in it to which Packet would copy the payload of a packet, before
+// that payload is received. header is the header of the packet, and n the number of payload bytes. ok is true only if m
+// was cleared and Packet would copy the whole payload, provided that the checksum is valid. PayloadTarget changes no
 // state.
 func (c *Conn) PayloadTarget(header []byte, n int) (m Message, offset int64, ok bool) {
 	hdr, payload, defect := protocol.ParseExtendedHeader(header)

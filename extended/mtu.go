@@ -33,9 +33,9 @@ type mtuSearch struct {
 	// size is the largest payload that the path is known to carry. tooLong is the smallest payload that it is known not
 	// to carry, or limit plus 1 if none is known.
 	size, tooLong int
-	// probeSize is the size being tried, or 0. It was sent tries times, first at firstProbeAt and last at lastProbeAt.
-	// If no packet from the peer was received since firstProbeAt, tries is raised to maxProbes plus 1, and the search
-	// pauses.
+	// probeSize is the size being probed, or 0 if the search is complete. tries is the number of its probes, sent first
+	// at firstProbeAt and last at lastProbeAt. If all maxProbes were lost and no packet from the peer was received
+	// since firstProbeAt, tries is raised to maxProbes plus 1, and the search pauses.
 	probeSize, tries          int
 	firstProbeAt, lastProbeAt Instant
 	nextSearchAt              Instant // time of the next search

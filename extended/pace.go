@@ -30,7 +30,7 @@ func (p *pacer) sendBudget(now Instant, every time.Duration, window int) int {
 	return maxBurst(window) + int((now-p.nextSend)/every)
 }
 
-// onSent records that n packets were sent. If further packets are waiting, they wait until half a burst may be sent.
+// onSent records that n packets were sent. Packets that are still waiting are sent once half a burst is allowed.
 func (p *pacer) onSent(n int, every time.Duration, window int) {
 	p.nextSend += every * Instant(n)
 	p.resumeAt = p.nextSend - every*Instant(maxBurst(window)/2)

@@ -31,8 +31,8 @@ func (r *recovery) adaptLimits() {
 
 // reordering describes how far the path reorders packets, as observed from packets that were merely late.
 type reordering struct {
-	packetThreshold uint32 // number of overtaking packets after which a packet is lost
-	doublings       uint8  // number of doublings of the time after which an overtaken packet is lost
+	packetThreshold uint32 // a packet overtaken by this number of packets is lost
+	doublings       uint8  // number of times that timeThreshold was doubled
 	byTime          bool   // the last loss was detected by time, not by the number of packets
 	// minOrder is the order of the first transmission whose lateness gives new information.
 	minOrder uint64
@@ -48,8 +48,8 @@ const (
 	minTimeThreshold = time.Millisecond
 )
 
-// timeThreshold returns the time by which an acknowledged packet must have been sent after an overtaken one for the
-// overtaken one to be declared lost.
+// timeThreshold returns the reordering in time that is tolerated: an overtaken packet is declared lost once a packet
+// sent at least this much later has been acknowledged.
 func (r *reordering) timeThreshold(trip *rttEstimator) time.Duration {
 	if !trip.isMeasured() {
 		return trip.rto
@@ -62,8 +62,8 @@ func (r *recovery) lossTime(p *packet) Instant {
 	return p.sentAt + max(r.rtt.smoothed, r.rtt.latest) + r.reordering.timeThreshold(&r.rtt)
 }
 
-// onLatePacket handles a packet that was declared lost but was merely late, as is known from an acknowledgement that
-// arrived too early to be for the retransmission.
+// onLatePacket handles a packet that was declared lost but was merely late: its acknowledgement arrived before a
+// retransmission could have been acknowledged.
 func (r *recovery) onLatePacket(p *packet) {
 	o := &r.reordering
 	if !r.window.onLate(p.order, p.state == packetSent) || p.order < o.minOrder {
@@ -85,6 +85,5 @@ func (r *recovery) onResume(now Instant) {
 	r.lastAckAt, r.timeouts, r.window.lastAckAt = now, 0, now
 }
 
-// minIdle is the shortest pause after which the congestion window is reduced. It is the usual minimum time-out of
-// TCP.
+// minIdle is the shortest pause after which the congestion window is reduced. Its value is TCP's usual minimum timeout.
 const minIdle = 200 * time.Millisecond

@@ -20,9 +20,9 @@ const (
 	maxQuestions     = 3
 	questionInterval = 300 * time.Millisecond
 	questionTimeout  = 900 * time.Millisecond
-	// olderEchoes is the number of questions that a peer must answer like HELLOs for this rank to conclude that the
-	// peer does not know questions. A single such answer proves nothing: it may belong to another packet sent in the
-	// same microsecond.
+	// olderEchoes is the number of questions that a peer must answer like HELLOs before this rank concludes that the
+	// peer does not know questions. A single such answer proves nothing, because it may belong to another packet sent
+	// in the same microsecond.
 	olderEchoes = 2
 	// answerInterval is the minimum interval between two reports to a peer.
 	answerInterval = 100 * time.Millisecond
@@ -41,9 +41,8 @@ type reporting struct {
 	// of such answers.
 	questionClock uint32
 	echoes        int
-	// buf holds the parts of the report received so far, or is nil before the first one. length is the length of the
-	// report, or 0 before the first part. receivedUnits has a bit for each unit, which is set once the unit was
-	// received.
+	// buf holds the parts of the report received so far; it is nil before the first one. length is the length of the
+	// report, or 0 before the first part. receivedUnits holds one bit per unit, set once the unit was received.
 	buf           []byte
 	length        uint32
 	receivedUnits [MaxReport / reportUnit / 64]uint64
@@ -97,7 +96,7 @@ func (c *Conn) AskReport(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// sendDueQuestion sends the question if it is due, or ends it if its time is over.
+// sendDueQuestion sends the question if it is due, or fails it if it has timed out.
 func (c *Conn) sendDueQuestion(now Instant) {
 	r := c.reports
 	switch {

@@ -34,8 +34,8 @@ const (
 	ReasonDuplicate
 	// ReasonAcknowledged: the packet acknowledges a packet that was never sent, or is an ACK with an invalid payload.
 	ReasonAcknowledged
-	// ReasonDirection: a packet from the sender of a message has a receive call, or a packet from its receiver a send
-	// call.
+	// ReasonDirection: a packet from the sender of a message carries a receive call, or a packet from its receiver a
+	// send call.
 	ReasonDirection
 	// ReasonCredit: the message exceeds the limits sent to the peer (E20).
 	ReasonCredit
@@ -44,8 +44,8 @@ const (
 	// ReasonUnsolicited: DATA does not belong to an eager or cleared message with bytes missing, or an answer refers to
 	// a message that has not begun.
 	ReasonUnsolicited
-	// ReasonMismatch: the packet contradicts the first packet of its message, by another communicator, tag, datatype or
-	// length, or by bytes beyond the length.
+	// ReasonMismatch: the packet differs from the first packet of its message in communicator, tag, datatype or length,
+	// or carries bytes beyond the length.
 	ReasonMismatch
 	// ReasonStale: the packet is no longer needed, and harmless.
 	ReasonStale
@@ -88,9 +88,9 @@ const (
 	Unreachable
 	// Retransmitted: the packet with the header Header was retransmitted.
 	Retransmitted
-	// TimedOut: the time-out of the packet with the header Header expired (E30).
+	// TimedOut: the timeout of the packet with the header Header expired (E30).
 	TimedOut
-	// Spurious: a time-out turned out to be spurious: its packet was merely late (E30).
+	// Spurious: a timeout expired although its packet was merely late (E30).
 	Spurious
 	// LossDetected: acknowledgements of later packets show that the packet with the header Header was lost (E29).
 	LossDetected

@@ -14,8 +14,7 @@ func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 // timeoutChange is a new UnreachableAfter, for silences that begin after since.
 type timeoutChange struct{ unreachableAfter, since Instant }
 
-// adoptUnreachableAfter applies the new UnreachableAfter once nothing is expected from the peer, or the peer has
-// answered.
+// adoptUnreachableAfter applies the new UnreachableAfter once the peer has answered or owes no answer.
 func (c *Conn) adoptUnreachableAfter() {
 	if !c.Busy() || c.silentSince() > c.timeoutChange.since {
 		c.cfg.Timing.UnreachableAfter, c.timeoutChange = c.timeoutChange.unreachableAfter, nil

@@ -2,11 +2,11 @@ package extended
 
 import "time"
 
-// minStalls is the minimum number of unsuccessful attempts before a peer is declared unreachable. Elapsed time alone is
+// minStalls is the minimum number of unanswered attempts before a peer is declared unreachable. Elapsed time alone is
 // not enough, because our own process may have stalled.
 const minStalls = 3
 
-// persistentTimeouts is the number of consecutive time-outs that indicate persistent congestion (RFC 9002, section
+// persistentTimeouts is the number of consecutive timeouts that indicate persistent congestion (RFC 9002, section
 // 7.6).
 const persistentTimeouts = 3
 
@@ -21,16 +21,16 @@ type recovery struct {
 	pacer           pacer        // used only if paced
 	rtt             rttEstimator // round trip estimate
 	reordering      reordering
-	suspect         suspect    // the packet whose time-out was the first to expire
+	suspect         suspect    // the packet whose timeout was the first to expire
 	search          *mtuSearch // path MTU discovery, or nil if the payload is fixed
-	timerStart      Instant    // the time-out of the oldest packet starts here, or when it was sent, if that is later
+	timerStart      Instant    // start of the oldest packet's timeout, unless the packet was sent later
 	lastAckAt       Instant    // time of the last acknowledgement, or of the first packet after a pause
-	timeouts        int32      // number of time-outs since lastAckAt
+	timeouts        int32      // number of timeouts since lastAckAt
 	peerWindow      int32      // maximum number of packets in flight that the peer accepts
 	lastAckNow      uint32     // number of the last packet sent with FlagAckNow
 	maxPayload      int32      // maximum payload of a packet on the network, in bytes
 	fetchPayload    int32      // maximum payload of a packet that the peer fetches, in bytes, or 0
-	bypassWindow    bool       // the next retransmission follows a time-out and ignores the window
+	bypassWindow    bool       // the next retransmission follows a timeout and ignores the window
 	paced           bool       // the path is long (longRTT), so packets are paced
 	windowLimited   bool       // the last Flush stopped at the window
 	windowFullNoted bool       // WindowFull was noted
@@ -54,7 +54,8 @@ func (r *recovery) reset() {
 	r.adaptLimits()
 }
 
-// cwnd returns the maximum number of packets in flight. Packets carried by memory have no congestion window.
+// cwnd returns the maximum number of packets in flight. No congestion window applies to packets carried by shared
+// memory.
 func (r *recovery) cwnd() int {
 	if r.cfg.ShortHeaders {
 		return r.maxInFlight
@@ -62,7 +63,7 @@ func (r *recovery) cwnd() int {
 	return min(r.window.packets, r.maxInFlight)
 }
 
-// exceedsWindow reports whether sending payload more bytes would exceed the limit of bytes in flight (E28).
+// exceedsWindow reports whether payload more bytes would exceed the limit of bytes in flight (E28).
 func (r *recovery) exceedsWindow(payload int64) bool {
 	return r.flight.bytes > 0 && payload > 0 && r.flight.bytes+payload > r.maxFlightBytes
 }
@@ -100,9 +101,9 @@ func (r *recovery) detectLoss(now Instant) {
 	}
 }
 
-// suspect is the packet whose time-out expired. It is kept from the first of several consecutive time-outs until it is
-// known whether the packet's first transmission was lost or merely late (E30). clock is the clock at that time-out, or
-// 0 if there is no suspect.
+// suspect is the packet whose timeout was the first of several consecutive ones to expire. It is kept until it is known
+// whether its first transmission was lost or merely late (E30). clock is the clock at that timeout, or 0 if there is no
+// suspect.
 type suspect struct {
 	number, clock uint32
 	order         uint64 // of the first transmission
@@ -110,7 +111,7 @@ type suspect struct {
 }
 
 // judgeSuspect decides whether the suspect, which has now been acknowledged, was lost or merely late. If the echoed
-// clock precedes the time-out, the first transmission was received: the round-trip time has increased, and nothing was
+// clock precedes the timeout, the first transmission was received: the round-trip time has increased, and nothing was
 // lost. Eifel (RFC 3522) uses the same method.
 func (r *recovery) judgeSuspect(echo uint32, trip time.Duration) {
 	s := r.suspect
@@ -147,13 +148,13 @@ func (r *recovery) isUnreachable(now Instant) bool {
 	return after > 0 && r.timeouts >= minStalls && now-r.lastAckAt >= after
 }
 
-// onTimeout marks a single packet for retransmission: the oldest packet in flight after the first time-out, and the
+// onTimeout marks a single packet for retransmission: the oldest packet in flight after the first timeout, and the
 // first unacknowledged packet after further ones (E29, E30).
 func (r *recovery) onTimeout(now Instant, rng *random) {
 	f := &r.flight
 	pkt := f.oldest()
 	if first := f.packetAt(f.base); r.timeouts > 0 && first.state == packetSent {
-		pkt = first // its receipt is reported by every packet from the peer, not only by ACKs
+		pkt = first // every packet from the peer reports its receipt, not only ACKs
 	}
 	if r.suspect.clock == 0 {
 		r.suspect = suspect{number: pkt.header.Number, order: pkt.order, clock: clockAt(now)}
@@ -171,7 +172,7 @@ func (r *recovery) onTimeout(now Instant, rng *random) {
 	}
 }
 
-// stampShorts sets the send time of the short messages that were sent without one to now.
+// stampShorts sets now as the send time of all short messages that lack a send time.
 func (r *recovery) stampShorts(now Instant) {
 	q := r.shorts
 	if q == nil || q.unstamped == 0 {
@@ -189,7 +190,7 @@ func (r *recovery) stampShorts(now Instant) {
 // nextNumber returns the number of the next packet to be sent.
 func (r *recovery) nextNumber() uint32 { return r.flight.nextNumber + uint32(r.shorts.len()) }
 
-// onShortsAcked handles the acknowledgement of the first n short messages, of which there are at least n. All packets
+// onShortsAcked handles the acknowledgement of the first n short messages; n must not exceed their number. All packets
 // sent before them are acknowledged, so flight is empty.
 func (r *recovery) onShortsAcked(now Instant, n uint32) {
 	for range n {

@@ -221,8 +221,8 @@ func (r *receiving) onAborted(h *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// answerCancels answers the cancellations that the peer has requested since the last Flush. They are not answered
-// earlier, because only now has the caller handled every Open and matched every message that has a receive.
+// answerCancels answers the cancellations that the peer has requested since the last Flush. It is called only in Flush,
+// because by then the caller has matched every opened message that has a posted receive.
 func (r *receiving) answerCancels() {
 	for _, number := range r.cancelRequests {
 		message, ref := r.find(number), r.resting.get(number)
@@ -249,8 +249,8 @@ func (r *receiving) answerCancels() {
 	r.cancelRequests = r.cancelRequests[:0]
 }
 
-// failMessages reports incomplete messages as lost. Complete resting messages are not reported; the caller has all of
-// their data.
+// failMessages reports incomplete messages as lost. It does not report resting messages that are complete, because the
+// caller holds all of their data.
 func (r *receiving) failMessages(e *sessionEnd) {
 	for m := r.first; m != nil; m = m.next {
 		if !m.isComplete() {

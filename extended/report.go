@@ -53,7 +53,7 @@ type Counters struct {
 	// they are valid and addressed to this rank.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
-	// Retransmissions is the number of retransmitted packets, Timeouts the number of expired time-outs, and Losses the
+	// Retransmissions is the number of retransmitted packets, Timeouts the number of expired timeouts, and Losses the
 	// number of packets declared lost because later packets overtook them.
 	Retransmissions, Timeouts, Losses uint64
 	// OutOfOrder is the number of packets received out of order.
@@ -72,9 +72,9 @@ type Stats struct {
 	Counters
 
 	// RoundTrip is the smoothed round-trip time of E30, and Variation its variation. Both are 0 before the first
-	// measurement. Timeout is the current time-out, including doublings.
+	// measurement. Timeout is the current timeout, including doublings.
 	RoundTrip, Variation, Timeout time.Duration
-	// StalledSince is the time of the last acknowledgement if a time-out has expired since, and otherwise 0.
+	// StalledSince is the time of the last acknowledgement if a timeout has expired since; otherwise it is 0.
 	StalledSince Instant
 	// Window is the maximum number of packets in flight, InFlight their current number, and ToRetransmit the number of
 	// packets waiting to be retransmitted.
@@ -83,11 +83,11 @@ type Stats struct {
 	Payload int
 	Probes  uint64
 	// QueuedSends is the number of sends that have not begun, and Begun the number of other pending sends. OpenMessages
-	// is the number of inbound messages that are not both matched and complete. HeldPackets is the number of packets
-	// kept because earlier messages have not begun.
+	// is the number of inbound messages still unmatched or incomplete. HeldPackets is the number of packets kept
+	// because earlier messages have not begun.
 	QueuedSends, Begun, OpenMessages, HeldPackets int
-	// MessageCredit is the number of messages, and EagerCredit the number of eager bytes, that may be sent before the
-	// peer has to match another message.
+	// MessageCredit and EagerCredit are the numbers of messages and of eager bytes that may be sent before the peer has
+	// to match another message.
 	MessageCredit, EagerCredit uint32
 }
 

@@ -6,11 +6,11 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // returned although no receive has matched it.
 const MaxInline = 16
 
-// resting maps the number of each resting message to the caller's ref and the bits below. A resting message is waiting
-// for a receive; the caller keeps its other state. There may be millions of them.
+// resting maps the number of each resting message to the caller's ref, combined with the bits below. A resting message
+// waits for a receive. The caller keeps its other state, because there may be millions of them.
 type resting = index[uint32, uint32]
 
-// eagerBit marks an eager message, which is complete; floatBit marks a message of floats.
+// eagerBit marks an eager message, always complete, and floatBit a message of floats.
 const (
 	eagerBit = 1 << 31
 	floatBit = 1 << 30
@@ -28,10 +28,10 @@ func removeResting(q *resting, number uint32) (ref uint32) {
 // maxKeptSlots is the maximum number of slots kept for later use when no message is resting.
 const maxKeptSlots = 1 << 12
 
-// Rest releases the Conn's memory for an inbound message that is waiting for a receive. Until the caller calls Wake or
-// the message is Lost, it keeps the contents of the message's Open and Copy actions. ref must be 1 to 2³⁰ − 1;
-// Lost returns it. Rest returns false and changes nothing for a message that cannot rest: one that is accepted or being
-// canceled, an incomplete eager message, or an eager message of more than MaxInline bytes.
+// Rest releases the Conn's memory for an inbound message that is waiting for a receive. The caller must keep the
+// contents of the message's Open and Copy actions until it calls Wake or the message is Lost. ref must be 1 to 2³⁰ − 1;
+// the Lost action returns it. Rest returns false and changes nothing for a message that cannot rest: an accepted
+// message, a message being canceled, an incomplete eager message, or an eager message of more than MaxInline bytes.
 func (c *Conn) Rest(message Message, ref uint32) bool {
 	recv := &c.recvs
 	if uint32(message>>32) != recv.epoch {
@@ -60,7 +60,7 @@ func (c *Conn) Rest(message Message, ref uint32) bool {
 	return true
 }
 
-// RestingMessage is the state that the caller has kept of a resting message.
+// RestingMessage is the state of a resting message that the caller has kept.
 type RestingMessage struct {
 	Message   Message
 	Comm, Tag uint32
@@ -69,8 +69,7 @@ type RestingMessage struct {
 	Since     Instant
 }
 
-// Wake restores a resting message, which must be done before Accept. It does nothing for a message that no longer
-// exists.
+// Wake restores a resting message. Call it before Accept. It does nothing for a message that no longer exists.
 func (c *Conn) Wake(message *RestingMessage) {
 	recv := &c.recvs
 	if uint32(message.Message>>32) != recv.epoch {

@@ -16,9 +16,9 @@ func (c *Conn) SetWakeSend(wake func(ref uint32) (op SendOp, since Instant)) {
 }
 
 // RestSend releases the Conn's memory for a send that is waiting for CLEAR_TO_SEND, and returns the number of the
-// message, for WakeSend. ref identifies the send to the function set by SetWakeSend, and must be 1 to 2³⁰ − 1. The
-// send remains pending, and ends as usual, but EachSend omits it. For any other send, RestSend changes nothing and ok
-// is false.
+// message, for WakeSend. ref identifies the send to the function set by SetWakeSend, and must be 1 to 2³⁰ − 1. The send
+// remains pending and completes as usual, but EachSend omits it. For any other send, RestSend changes nothing and ok is
+// false.
 func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
 	send := &c.sends
 	message := send.find(id)

@@ -60,8 +60,8 @@ const (
 )
 
 // Fullness reports whether and why the program's next message could not be sent before its receive is posted. If the
-// caller accepts the message nevertheless, a posted receive may wait forever. Send does not check this; its messages
-// wait for credit.
+// caller accepts the message nevertheless, its receive may be posted and still wait forever, because the message waits
+// for credit. Send does not check this.
 func (c *Conn) Fullness() Fullness {
 	send := &c.sends
 	queued := c.NumQueued()
@@ -91,7 +91,7 @@ func (c *Conn) IsQueued(id ID) bool {
 // NextNumber returns the number that the next message to begin will get.
 func (c *Conn) NextNumber() uint32 { return c.sends.number }
 
-// ConfirmedAt returns a time after which the peer sent an ACK with its limits that covered every message begun.
+// ConfirmedAt returns a time after which the peer sent an ACK that reports its limits and covers every message begun.
 func (c *Conn) ConfirmedAt() Instant { return c.sends.confirmedAt }
 
 // reserve returns the number of messages of the peer's credit that are reserved for collective calls.
@@ -104,8 +104,8 @@ func (c *Conn) IsCreditScarce() bool {
 	return s.initialCredit != 0 && int32(s.messageLimit-s.number) < int32(s.initialCredit/8)
 }
 
-// WantCredit makes the Conn, if wanted is true, ask the peer for its limits as if a message were waiting for credit
-// (E33), until WantCredit is called with false.
+// WantCredit makes the Conn ask the peer for its limits while wanted is true, as if a message were waiting for credit
+// (E33).
 func (c *Conn) WantCredit(wanted bool) {
 	if c.sends.creditWanted != wanted {
 		c.sends.creditWanted, c.changed = wanted, true

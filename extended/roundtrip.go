@@ -2,11 +2,11 @@ package extended
 
 import "time"
 
-// rttEstimator estimates the round-trip time, and computes the time-out of E30.
+// rttEstimator estimates the round-trip time, and computes the timeout of E30.
 type rttEstimator struct {
 	smoothed, variation time.Duration
 	latest, minRTT      time.Duration
-	rto                 time.Duration // the current time-out, including doublings
+	rto                 time.Duration // the current timeout, including doublings
 	doublings           int
 }
 
@@ -47,7 +47,7 @@ func (r *rttEstimator) addSample(d time.Duration, timing *Timing) {
 	r.rto = r.baseTimeout(timing)
 }
 
-// baseTimeout returns the time-out without doublings.
+// baseTimeout returns the timeout without doublings.
 func (r *rttEstimator) baseTimeout(t *Timing) time.Duration {
 	if r.smoothed == 0 {
 		return min(t.InitialRTO, t.MaxRTO)
@@ -55,7 +55,7 @@ func (r *rttEstimator) baseTimeout(t *Timing) time.Duration {
 	return min(r.smoothed+max(4*r.variation, t.MinRTO), t.MaxRTO)
 }
 
-// backOff doubles the time-out.
+// backOff doubles the timeout.
 func (r *rttEstimator) backOff(t *Timing, rng *random) {
 	r.doublings++
 	r.rto = r.baseTimeout(t)

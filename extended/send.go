@@ -6,7 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxMessages is the maximum distance between the numbers of two open messages. It keeps the numbers comparable (E4).
+// maxMessages is the maximum distance between the numbers of two open messages, so that the numbers can be compared
+// modulo 2³² (E4).
 const maxMessages = 1 << 30
 
 // outbound is a message to the peer. It exists from Send to SendDone.
@@ -41,7 +42,7 @@ type sending struct {
 	cleared           *outbound // the first cleared message with DATA left to send
 	clearedLast       *outbound
 	byID              index[ID, *outbound]     // all except newest
-	newest            *outbound                // the last message passed to Send, or nil if that is done
+	newest            *outbound                // the last message passed to Send; nil once it is done
 	byNumber          index[uint32, *outbound] // announced messages that are not done
 	count, begunSends int32
 	number            uint32  // number of the next message
@@ -51,7 +52,7 @@ type sending struct {
 	exhaustedNoted    bool    // CreditExhausted was noted
 	creditWanted      bool    // the caller waits for the peer's limits
 	initialCredit     uint32  // the first message credit received in the session, or 0 before that
-	confirmedAt       Instant // the last ACK that covered every message begun was sent after this time
+	confirmedAt       Instant // time before the peer sent its last ACK that covered every message begun
 	free              *outbound
 	resting           *resting                           // nil if sends cannot rest
 	restoreSend       func(ref uint32) (SendOp, Instant) // set by SetWakeSend
@@ -264,7 +265,8 @@ func (s *sending) onClear(header *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// onRefusal handles an ERROR with which the peer refuses a message: canceled (E16), or, if err is nil, too long (E17).
+// onRefusal handles an ERROR by which the peer refuses a message: as canceled (E16), or, if err is nil, as too long
+// (E17).
 func (s *sending) onRefusal(now Instant, header *protocol.ExtHeader, err error) Reason {
 	switch {
 	case !header.Call.IsRecv():

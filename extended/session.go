@@ -12,8 +12,8 @@ import (
 type session struct {
 	// local is our session, and remote the peer's, or 0 while it is unknown.
 	local, remote protocol.Session
-	// endedSessions holds the peer's most recent sessions that ended during our session. endedCount counts them; modulo
-	// the length of endedSessions, it is the next index to overwrite.
+	// endedSessions is a ring of the peer's most recent sessions that ended during our session. endedCount counts the
+	// ended sessions.
 	endedSessions [4]protocol.Session
 	endedCount    uint8
 	// greetPeer is set if the next ACK is the first one sent to a newly adopted session.
@@ -27,8 +27,8 @@ type session struct {
 	nextHello, helloInterval Instant
 	lastPacketAt             Instant // when a packet from the peer was last received
 	unansweredHellos         int32   // HELLOs sent since then
-	// answerTo is the peer's session to which we must send our session, or 0 (E6). answerClock is the clock value in
-	// the peer's HELLO, or 0.
+	// answerTo is the peer's session that our session must still be sent to, or 0 (E6). answerClock is the clock in the
+	// peer's HELLO, or 0.
 	answerClock uint32
 	answerTo    protocol.Session
 }
@@ -97,8 +97,8 @@ func (c *Conn) ProcessEnded(now Instant, acts []Action) []Action {
 	return c.acts
 }
 
-// ProcessClosed informs a Conn that the transport has detected an orderly shutdown of the peer (E9). It is needed
-// because a peer without a session cannot send close.
+// ProcessClosed informs a Conn that the transport has detected an orderly shutdown of the peer (E9). A peer without a
+// session cannot send close, so only the transport shows its shutdown.
 func (c *Conn) ProcessClosed(now Instant, acts []Action) []Action {
 	c.acts, c.changed = acts, true
 	c.path.stampShorts(now)
@@ -190,8 +190,8 @@ func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
 	}
 }
 
-// lingerTimeouts is the number of time-outs for which a Conn answers the peer after Close (RFC 9000, section 10.2).
-// minLinger is the minimum duration: on a busy host, the peer's process may not run for several times a time-out of a
+// lingerTimeouts is the number of timeouts for which a Conn answers the peer after Close (RFC 9000, section 10.2).
+// minLinger is the minimum duration: on a busy host, the peer's process may not run for several times a timeout of a
 // few milliseconds.
 const (
 	lingerTimeouts = 3
@@ -199,8 +199,8 @@ const (
 )
 
 // LingerUntil returns the time until which the peer may retransmit packets because both our acknowledgement and our
-// close were lost. It returns false before Close, and if the peer will not retransmit. The time is three time-outs, but
-// at least 150 ms, after the last packet from the peer, and at most three of the longest time-outs after Close.
+// close were lost. It returns false before Close, and if the peer will not retransmit. The time is three timeouts, but
+// at least 150 ms, after the last packet from the peer, and at most three of the longest timeouts after Close.
 func (c *Conn) LingerUntil() (Instant, bool) {
 	if !c.closed || c.cfg.Reliable || c.session.remote == 0 ||
 		c.arrivals.firstMissing == c.cfg.firstPacket && !c.arrivals.hasGaps() {
@@ -234,7 +234,7 @@ func (c *Conn) helloDue() Instant {
 		if c.path.rtt.isMeasured() {
 			return never // retransmissions also make the peer answer
 		}
-		return sess.nextHello // the first time-out is long
+		return sess.nextHello // the first timeout is long
 	}
 	if sess.remote == 0 && c.reports.isAsking() {
 		return sess.nextHello
@@ -261,7 +261,7 @@ func (c *Conn) sendDueHellos(now Instant) {
 	sess := &c.session
 	if ask := sess.helloNow; ask || now >= c.helloDue() {
 		sess.helloNow = false
-		// While packets are in flight, their time-outs decide whether the peer is unreachable (E31).
+		// While packets are in flight, their timeouts decide whether the peer is unreachable (E31).
 		if now >= c.helloDue() && c.path.flight.empty() && sess.isSilent(now, c.cfg.Timing.UnreachableAfter) {
 			c.declareUnreachable(now, endSilent)
 		}

@@ -2,9 +2,10 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// Where packets are carried by memory, an eager message of one packet may have a short header (E52). It is numbered,
-// credited and acknowledged like any other message. The functions here are a fast path for the common case: they update
-// the same state, but return no actions. In every other case, convertShorts converts the messages to ordinary ones.
+// If shared memory carries the packets, an eager message of one packet may have a short header (E52). The message is
+// numbered, credited and acknowledged like any other. The functions in this file are a fast path for the common case:
+// they update the same state, but return no actions. In every other case, convertShorts converts the messages to
+// ordinary ones.
 
 // shorts is a ring of the unacknowledged messages that were sent with short headers, oldest first. The numbers of their
 // packets follow the numbers in flight.
@@ -13,7 +14,7 @@ type shorts struct {
 	head, count int
 	bytes       int64
 	nextMessage uint32 // the last message's number plus 1
-	unstamped   int    // number of messages at the end that have no send time yet
+	unstamped   int    // number of messages at the end without a send time
 }
 
 // shortSend is the state needed to retransmit a message.
@@ -32,7 +33,7 @@ func (q *shorts) len() int {
 	return q.count
 }
 
-// deadline returns the time at which the time-out of the oldest message expires, or never. It returns 0 if a message
+// deadline returns the time at which the timeout of the oldest message expires, or never. It returns 0 if a message
 // has no send time yet.
 func (q *shorts) deadline(rto Instant) Instant {
 	switch {
@@ -65,8 +66,8 @@ func (q *shorts) pop() (s shortSend) {
 	return s
 }
 
-// ackEveryShort replaces ackEvery if packets are carried by memory. Since no packet is lost, ACKs may be rarer than on
-// a network.
+// ackEveryShort replaces ackEvery if shared memory carries the packets. Since no packet is lost, ACKs may be rarer than
+// on a network.
 const ackEveryShort = 64
 
 // ackEvery returns the number of unacknowledged packets after which an ACK is sent at once (E26).
@@ -77,8 +78,9 @@ func (c *Config) ackEvery() int32 {
 	return ackEvery
 }
 
-// PrepareShort reports whether op may be sent now in one packet with a short header, and if so sets h to that header.
-// It does not change the Conn: call SentShort after the packet was sent. If PrepareShort returns false, call Send.
+// PrepareShort reports whether op may be sent now in one packet with a short header, and if so writes that header to
+// header. It does not change the Conn: call SentShort after the packet was sent. If PrepareShort returns false, call
+// Send.
 func (c *Conn) PrepareShort(op *SendOp, header *protocol.ShortHeader) (ok bool) {
 	f, send, q := &c.path.flight, &c.sends, c.path.shorts
 	switch {
@@ -100,10 +102,10 @@ func (c *Conn) PrepareShort(op *SendOp, header *protocol.ShortHeader) (ok bool) 
 	return true
 }
 
-// SentShort replaces Send for a message whose header PrepareShort has set. Call it after the packet was sent. The
-// caller keeps the payload until ShortsInFlight shows that it is no longer needed. SentShort takes no time, because
-// reading a clock would take longer than all the rest; the time of the next event becomes the send time of the message.
-// The caller must ensure that an event follows.
+// SentShort replaces Send for a message whose header PrepareShort has written. Call it after the packet was sent. The
+// caller keeps the payload until ShortsInFlight shows that the payload is no longer needed. SentShort has no time
+// parameter, because reading a clock would take longer than everything else it does; the time of the next event becomes
+// the send time of the message. The caller must ensure that an event follows.
 func (c *Conn) SentShort(op *SendOp) {
 	send, q := &c.sends, c.path.shorts
 	q.unstamped++
@@ -122,7 +124,7 @@ func (c *Conn) SentShort(op *SendOp) {
 }
 
 // ShortsInFlight returns the number of messages passed to SentShort that are neither acknowledged nor Kept, and their
-// total length in bytes. They are the most recent ones.
+// total length in bytes. They are the last messages passed to SentShort.
 func (c *Conn) ShortsInFlight() (messages, bytes int) {
 	return c.path.shorts.len(), int(c.path.shorts.bytes)
 }
@@ -135,14 +137,14 @@ func (c *Conn) ExpectsShort(header *protocol.ShortHeader, length int) bool {
 		header.Number != a.firstMissing || a.hasGaps() ||
 		header.Message != recv.nextMessage || int32(header.Acknowledged-p.nextNumber()) > 0 ||
 		p.flight.outstanding() > 0 && header.Acknowledged != p.flight.base {
-		return false // it acknowledges packets, so that more may be sent
+		return false // its acknowledgement may allow more packets to be sent
 	}
 	messages, eager := recv.limits()
 	return int32(header.Message-messages) < 0 && uint32(length) <= eager-recv.eagerBytes
 }
 
-// ReceivedShort replaces PacketShort and Accept for a message for which ExpectsShort returned true and which a receive
-// has matched. The caller copies the payload. ReceivedShort reports whether Flush must be called.
+// ReceivedShort replaces PacketShort and Accept for a message that ExpectsShort has accepted and a receive has matched.
+// The caller copies the payload. ReceivedShort reports whether Flush must be called.
 func (c *Conn) ReceivedShort(now Instant, h *protocol.ShortHeader, length int) (flush bool) {
 	a, recv := &c.arrivals, &c.recvs
 	c.session.lastPacketAt, c.session.unansweredHellos = now, 0
@@ -192,8 +194,8 @@ func (c *Conn) PacketShort(now Instant, header *protocol.ShortHeader, payload []
 // number.
 const shortID ID = 1 << 63
 
-// convertShorts converts the unacknowledged messages that were sent with short headers to ordinary sends, and reports
-// each by a Kept action.
+// convertShorts converts the unacknowledged messages sent with short headers to ordinary sends, and reports each by a
+// Kept action.
 func (c *Conn) convertShorts() {
 	q := c.path.shorts
 	if q.len() == 0 {

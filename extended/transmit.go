@@ -53,7 +53,7 @@ func (c *Conn) transmit(now Instant) {
 	c.path.pacer.onSent(int(c.path.flight.order-begun), every, c.path.window.packets)
 }
 
-// transmitUpTo does the work of transmit, up to and including the transmission with order last.
+// transmitUpTo is like transmit, but stops after the transmission with order last.
 func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	f, send := &c.path.flight, &c.sends
 	for {
@@ -217,7 +217,7 @@ func (c *Conn) retransmit(now Instant) {
 	f.remove(&f.lost, pkt)
 	pkt.header.Flags |= protocol.FlagRetransmit
 	if c.path.bypassWindow {
-		// The ACK that answers shows which other packets are missing.
+		// The answering ACK shows which other packets are missing.
 		pkt.header.Flags |= protocol.FlagAckNow
 		c.path.bypassWindow = false
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ID identifies a message. The caller chooses it, and actions return it unchanged.
+// ID identifies a message. The caller chooses IDs, and actions return them unchanged.
 type ID uint64
 
 // ActionKind is the kind of an Action.
@@ -15,26 +15,26 @@ type ActionKind uint8
 const (
 	// Transmit: send the handshake packet Header.
 	Transmit ActionKind = iota + 1
-	// TransmitData: send Header with the payload of message ID, fragmented by Config.Shape, and then call DataSent. No
-	// time-out runs for the message until then.
+	// TransmitData: send Header with the payload of message ID, fragmented by Config.Shape, and then call DataSent.
+	// Until then, the Pair runs no timeout for the message.
 	TransmitData
-	// Copy: copy Payload to offset Offset of the buffer of receive ID. Payload is valid only as long as the packet that
-	// was passed to the Pair.
+	// Copy: copy Payload to offset Offset of the buffer of receive ID. Payload is a part of the packet passed to the
+	// Pair, and valid only as long as that packet.
 	Copy
-	// SendDone and RecvDone: message ID is done, and its direction of the Pair is free. If the message failed, Err is
-	// not nil. Words is the size that the sender has given.
+	// SendDone and RecvDone: message ID is done, and its direction of the Pair is free. Err is not nil if the message
+	// failed. Words is the size announced by the sender.
 	SendDone
 	RecvDone
 	// Repost: receive ID was matched with a message that will not come, because its SEND_REQUEST was a late duplicate
-	// or was revoked. Nothing was stored, and the direction of the Pair is free. Post the receive again in its old
-	// place in the queue.
+	// or was revoked. Nothing was stored, and the receiving direction of the Pair is free. Post the receive again in
+	// its old place in the queue.
 	Repost
 	// Drop: an incoming packet was dropped because of Reason.
 	Drop
 	// Note: count or log Event, if desired.
 	Note
-	// DeadEnd: the peer cannot continue. The Pair has ended its own messages. End all other operations that are waiting
-	// for the peer with error Err.
+	// DeadEnd: the peer cannot continue. The preceding actions end the Pair's own messages. End all other operations
+	// that wait for the peer with error Err.
 	DeadEnd
 )
 
@@ -52,8 +52,7 @@ type Action struct {
 	Phases  Phases
 }
 
-// Phases contains the times at which a message completed the steps of the handshake. A time is 0 if the step did not
-// happen.
+// Phases records when a message completed each step of the handshake. A time is 0 if the step did not happen.
 type Phases struct {
 	// Start is the time when the operation was passed to the Pair.
 	Start Instant
@@ -94,7 +93,7 @@ const (
 	ReasonLength
 	// ReasonSize: the size field exceeds the configured maximum.
 	ReasonSize
-	// ReasonDirection: SEND_REQUEST or DATA has a receive call, or CLEAR_TO_SEND or ACK has a send call.
+	// ReasonDirection: SEND_REQUEST or DATA carries a receive call, or CLEAR_TO_SEND or ACK a send call.
 	ReasonDirection
 	// ReasonUnexpectedPayload: no message expects this payload without a header.
 	ReasonUnexpectedPayload
@@ -106,8 +105,8 @@ const (
 	ReasonStale
 	// ReasonDatatype: the datatype, or in V09 the tag, is not the expected one.
 	ReasonDatatype
-	// ReasonGap: a continuation datagram came after so long a pause that its message is considered over, or is the last
-	// one of a message while others before it are missing.
+	// ReasonGap: a continuation datagram came so late that its message is considered over, or came last although
+	// earlier datagrams of the message are missing.
 	ReasonGap
 	// ReasonBarrier: the call is BARRIER, which zrlmpid ignores as the deployed MPE does.
 	ReasonBarrier
@@ -141,17 +140,17 @@ const (
 	Retransmitted Event = iota + 1
 	// Reacked: a message was acknowledged again because its ACK was lost.
 	Reacked
-	// Crossed: the peer's SEND_REQUEST crossed with ours, and the peer's message goes first.
+	// Crossed: the peer's SEND_REQUEST crossed with ours; the peer's message is transferred first.
 	Crossed
 	// RequestTakenAsAck: the peer's SEND_REQUEST showed that it has our message.
 	RequestTakenAsAck
 	// StaleClearUsed: a send used a CLEAR_TO_SEND that was received before the send began.
 	StaleClearUsed
-	// RequestWasDuplicate: a packet from the peer shows that it is not in a send, so an earlier SEND_REQUEST was a late
+	// RequestWasDuplicate: a packet shows that the peer is not in a send, so its earlier SEND_REQUEST was a late
 	// duplicate.
 	RequestWasDuplicate
-	// ClearWasDuplicate: a packet from the peer shows that it is in a send, so the CLEAR_TO_SEND for our message was a
-	// late duplicate.
+	// ClearWasDuplicate: a packet shows that the peer is in a send, so its CLEAR_TO_SEND for our message was a late
+	// duplicate.
 	ClearWasDuplicate
 	// StartedOver: the part of a message received so far was discarded.
 	StartedOver
@@ -162,19 +161,19 @@ const (
 	// DeliveredDuplicate: the network copied a message and delayed the copy until the next message was cleared, so that
 	// the copy was delivered in place of the next message. The real next message was received later.
 	DeliveredDuplicate
-	// EarlyData: DATA was received sooner after CLEAR_TO_SEND than ever before. It is held back for some time, in case
+	// EarlyData: DATA came sooner after CLEAR_TO_SEND than ever before. The Pair holds it back for some time, in case
 	// other DATA follows.
 	EarlyData
-	// EarlyAck: ACK was received sooner after DATA than ever before. It is held back for some time, in case the peer
+	// EarlyAck: ACK came sooner after DATA than ever before. The Pair holds it back for some time, in case the peer
 	// asks for DATA again.
 	EarlyAck
 	// ClearAfterDone: a deployed peer sent CLEAR_TO_SEND again after a message to it was reported as done, so the DATA
 	// may be lost.
 	ClearAfterDone
 	// SecondData: two messages, or too much payload, came for one CLEAR_TO_SEND. The network has made a copy, and the
-	// delivered message may be the copy.
+	// Pair may have delivered the copy instead of the message.
 	SecondData
-	// RepeatedContent: a message equals one of the last 256 messages from its sender. That is legal, but also the only
+	// RepeatedContent: a message equals one of the last 256 messages from its sender. This is legal, but also the only
 	// sign that a copy was received in place of a lost message.
 	RepeatedContent
 	// Resumed: the message being received was cleared by an earlier process of this rank.
@@ -182,7 +181,7 @@ const (
 	// WouldWedge: the packet would wedge a deployed FPGA or corrupt its data, as Err describes. Only stand-ins report
 	// it.
 	WouldWedge
-	// Withdrawn: the peer will not send a message that it asked to send, or has revoked its CLEAR_TO_SEND.
+	// Withdrawn: the peer has revoked its SEND_REQUEST or its CLEAR_TO_SEND.
 	Withdrawn
 	numEvents
 )

@@ -9,7 +9,7 @@ import (
 // Instant is a point in time, in nanoseconds since a fixed epoch that the caller chooses. Only differences matter.
 type Instant = time.Duration
 
-// Config configures a Pair of one local rank and one peer.
+// Config configures a Pair between one local rank and one peer.
 type Config struct {
 	// Local is the local rank, and Remote the peer's.
 	Local, Remote uint32
@@ -17,25 +17,25 @@ type Config struct {
 	Profile protocol.Profile
 	// Peer describes the peer's behavior.
 	Peer PeerRules
-	// Quirks are peculiarities of the deployed FPGA that a stand-in imitates.
+	// Quirks are the peculiarities of the deployed FPGA that a stand-in imitates.
 	Quirks Quirks
-	// Shape determines how our DATA is fragmented into datagrams.
+	// Shape determines how the Pair fragments its DATA into datagrams.
 	Shape protocol.Shape
-	// Timing contains the time-outs and deadlines.
+	// Timing contains the timeouts and deadlines.
 	Timing Timing
-	// OnPartial determines what happens if a peer that CorruptsOnRetransmit does not acknowledge a DATA message of
-	// several datagrams.
+	// OnPartial determines how a send ends if a peer that CorruptsOnRetransmit does not acknowledge its DATA of several
+	// datagrams.
 	OnPartial OnPartial
 	// MaxWords is the maximum size of a message sent or accepted, in words. A DATA header with a larger size is
 	// dropped.
 	MaxWords uint32
 	// PeerWords is the maximum size of a message that the peer accepts, in words. 0 means MaxWords.
 	PeerWords uint32
-	// Reliable is set for a transport that retransmits by itself. The Pair then retransmits only in Reconnected, not by
-	// timers.
+	// Reliable is set for a transport that retransmits by itself. The Pair then retransmits only in Reconnected, never
+	// after a timeout.
 	Reliable bool
-	// SameHost is set if both ranks are on one host, where datagrams are lost only when a socket buffer is full. In
-	// that case LingerUntil expects retransmissions only after a loss has occurred.
+	// SameHost is set if both ranks run on one host, where datagrams are lost only when a socket buffer is full.
+	// LingerUntil then expects retransmissions only after a loss.
 	SameHost bool
 }
 
@@ -44,32 +44,34 @@ type Config struct {
 type PeerRules struct {
 	// RefusesEmpty is set if a message of 0 words would wedge the peer.
 	RefusesEmpty bool
-	// CorruptsOnRetransmit is set if the peer, after the loss of a datagram of a fragmented message, stores a
-	// retransmitted DATA header as payload.
+	// CorruptsOnRetransmit is set if the peer stores a retransmitted DATA header as payload after it has lost a
+	// datagram of a fragmented message.
 	CorruptsOnRetransmit bool
-	// BlockingCalls is set if the peer's calls block, so that each packet shows in which call it is. A SEND_REQUEST
-	// then means that the peer has our message, and a CLEAR_TO_SEND or ACK that it is not in a send.
+	// BlockingCalls is set if the peer's calls block, so that each packet shows which call the peer is in. A
+	// SEND_REQUEST then means that the peer has received our message, and a CLEAR_TO_SEND or ACK that the peer is not
+	// in a send.
 	BlockingCalls bool
-	// DropsRequests is set if the peer drops our deferred SEND_REQUEST when it starts to send DATA, so that it must be
-	// retransmitted after two SEND_REQUESTs have crossed.
+	// DropsRequests is set if the peer drops our deferred SEND_REQUEST when it starts to send DATA, so that we must
+	// retransmit the SEND_REQUEST after it has crossed with the peer's.
 	DropsRequests bool
-	// IntCallsOnly is set if the peer uses INT calls for all data. Packets to it then also have INT calls, and its
+	// IntCallsOnly is set if the peer uses INT calls for all data. Packets to it then carry INT calls too, and its
 	// messages match receives of both datatypes.
 	IntCallsOnly bool
 	// KeepsRequests is set if the peer defers a second SEND_REQUEST for the same message, and answers it in its next
 	// receive.
 	KeepsRequests bool
-	// RetransmitsClear is the peer's first time-out for DATA, after which it retransmits CLEAR_TO_SEND, and for
-	// CLEAR_TO_SEND, after which it retransmits SEND_REQUEST. DATA is retransmitted to such a peer only when it asks
-	// and not by a timer, because it may store unsolicited DATA as payload. If RetransmitsClear is 0, the peer never
-	// asks, and recognizes every retransmission.
+	// RetransmitsClear is the time after which the peer first retransmits CLEAR_TO_SEND if DATA is missing, and
+	// SEND_REQUEST if CLEAR_TO_SEND is missing. The Pair retransmits DATA to such a peer only when the peer asks for
+	// it, because the peer may store unsolicited DATA as payload. If RetransmitsClear is 0, the peer never asks, and
+	// recognizes every retransmission.
 	RetransmitsClear time.Duration
-	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. If DATA comes again
-	// earlier, it is a duplicate made by the network and is not answered, because an unsolicited ACK can wedge an FPGA.
+	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. DATA that comes again
+	// earlier is a duplicate made by the network. The Pair does not answer it, because an unsolicited ACK can wedge an
+	// FPGA.
 	AckRetransmit time.Duration
-	// NumbersRequests is set if the peer may number SEND_REQUESTs, and put the number into the size field of the
-	// CLEAR_TO_SEND that answers one. Both packets can then be revoked. A peer of an earlier version, which does not,
-	// is recognized.
+	// NumbersRequests is set if the peer may number its SEND_REQUESTs and echo the number of ours in the size field of
+	// CLEAR_TO_SEND. Both packets can then be revoked. The Pair detects a peer of an earlier version, which uses no
+	// numbers.
 	NumbersRequests bool
 }
 
@@ -96,7 +98,7 @@ func CPUPeer() PeerRules {
 	}
 }
 
-// retransmitSpan returns the time after which a peer that lacks DATA has retransmitted CLEAR_TO_SEND for the last time.
+// retransmitSpan returns the time after which a peer that lacks DATA has sent its last retransmission of CLEAR_TO_SEND.
 func (r *PeerRules) retransmitSpan() time.Duration {
 	return deployedRetransmissions*r.RetransmitsClear +
 		deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
@@ -105,33 +107,33 @@ func (r *PeerRules) retransmitSpan() time.Duration {
 // SoftwarePeer returns the PeerRules of another zrlmpid.
 func SoftwarePeer() PeerRules { return PeerRules{NumbersRequests: true} }
 
-// Quirks are peculiarities of the deployed FPGA that a stand-in imitates, beyond its Shape and Timing. The zero value
-// is correct for a host.
+// Quirks are the peculiarities of the deployed FPGA that a stand-in imitates, beyond its Shape and Timing. The zero
+// value is correct for a host.
 type Quirks struct {
-	// OneDeferredHeader is set to keep one unexpected header of any type per peer. A newer one overwrites it, and the
-	// start of sending DATA deletes it.
+	// OneDeferredHeader makes the Pair keep only one unexpected header per peer, of any type. A newer header overwrites
+	// it, and the start of DATA deletes it.
 	OneDeferredHeader bool
-	// AckOnce is set to acknowledge each message once, and its retransmissions not at all.
+	// AckOnce makes the Pair acknowledge each message once, and never its retransmissions.
 	AckOnce bool
-	// IgnoreDestination is set not to check the destination rank of packets.
+	// IgnoreDestination makes the Pair accept packets addressed to other ranks.
 	IgnoreDestination bool
-	// CarryOver is set to continue the count of retransmissions from SEND_REQUEST to DATA, so that a message has three
-	// retransmissions in total.
+	// CarryOver makes the Pair continue the count of retransmissions from SEND_REQUEST to DATA, so that a message has
+	// three retransmissions in total.
 	CarryOver bool
 }
 
-// OnPartial is the user's choice for fragmented messages that an FPGA does not acknowledge.
+// OnPartial determines how a send ends if an FPGA does not acknowledge its fragmented message.
 type OnPartial uint8
 
 const (
-	// FailPartial ends the send with an error unless the FPGA asks again.
+	// FailPartial fails the send unless the FPGA asks for the message again.
 	FailPartial OnPartial = iota
-	// RetransmitPartial retransmits by Timing.Ack nevertheless. If a continuation datagram was lost, the FPGA
-	// acknowledges corrupt data.
+	// RetransmitPartial retransmits by Timing.Ack although the FPGA does not ask. If a continuation datagram was lost,
+	// the FPGA acknowledges corrupt data.
 	RetransmitPartial
 )
 
-// Backoff is a sequence of time-outs. Retransmission n, counted from 0, is sent after First + n × Step, for n <
+// Backoff is a sequence of timeouts. Retransmission n, counted from 0, is sent after First + n × Step, for n <
 // Retransmissions. Later retransmissions follow at intervals of Interval; if Interval is 0, no more are sent.
 type Backoff struct {
 	First, Step     time.Duration
@@ -139,7 +141,7 @@ type Backoff struct {
 	Interval        time.Duration
 }
 
-// after returns the time-out before retransmission n, and false if there is no such retransmission.
+// after returns the timeout before retransmission n, and false if the Backoff allows no such retransmission.
 func (b Backoff) after(n int) (time.Duration, bool) {
 	if n < b.Retransmissions {
 		return b.First + time.Duration(n)*b.Step, true
@@ -147,23 +149,23 @@ func (b Backoff) after(n int) (time.Duration, bool) {
 	return b.Interval, b.Interval > 0
 }
 
-// Timing contains the time-outs after which packets are retransmitted, and the deadlines after which operations fail.
+// Timing holds the timeouts after which packets are retransmitted, and the deadlines after which operations fail.
 type Timing struct {
-	// Clear contains a sender's time-outs for CLEAR_TO_SEND, Ack its time-outs for ACK, and Data a receiver's time-outs
-	// for DATA.
+	// Clear is a sender's Backoff while it waits for CLEAR_TO_SEND, Ack while it waits for ACK, and Data a receiver's
+	// Backoff while it waits for DATA.
 	Clear, Ack, Data Backoff
-	// ClearDeadline, AckDeadline and DataDeadline are the deadlines of these waits; 0 means no deadline. ClearDeadline
-	// is 0 by default, because a late receiver is not a fault. After CLEAR_TO_SEND, both sides must continue.
+	// ClearDeadline, AckDeadline and DataDeadline limit these waits; 0 means no limit. ClearDeadline is 0 by default,
+	// because a receiver may legitimately be late. After CLEAR_TO_SEND, neither side has a reason to pause.
 	ClearDeadline, AckDeadline, DataDeadline time.Duration
-	// FirstDeadline is the deadline for CLEAR_TO_SEND from a peer that has never sent a packet; 0 means no special
-	// deadline.
+	// FirstDeadline limits the wait for CLEAR_TO_SEND from a peer that has never sent a packet, if ClearDeadline is not
+	// earlier; 0 means no such limit.
 	FirstDeadline time.Duration
-	// FragmentGap is the maximum pause between two datagrams of one message. It is shorter than any sender's time-out
-	// for ACK, so that a retransmission whose first datagram was lost is not mistaken for the rest of the message.
+	// FragmentGap is the maximum pause between two datagrams of one message. It is shorter than any sender's timeout
+	// for ACK, so that a retransmission that lost its first datagram is not mistaken for the rest of the message.
 	FragmentGap time.Duration
 }
 
-// Time-outs of the deployed nodes.
+// Timeouts of the deployed nodes.
 const (
 	deployedFirst           = 100 * time.Millisecond
 	deployedStep            = time.Second
@@ -171,13 +173,13 @@ const (
 	fpgaRankStep            = 12500 * time.Microsecond
 )
 
-// DeployedCPU returns the time-outs of upstream's CPU library.
+// DeployedCPU returns the timeouts of upstream's CPU library.
 func DeployedCPU() Timing {
 	b := Backoff{First: deployedFirst, Step: deployedStep, Retransmissions: deployedRetransmissions}
 	return Timing{Clear: b, Ack: b, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DeployedFPGA returns the time-outs of the deployed MPE of the given rank.
+// DeployedFPGA returns the timeouts of the deployed MPE of the given rank.
 func DeployedFPGA(rank uint32) Timing {
 	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaRankStep, Step: deployedStep,
 		Retransmissions: deployedRetransmissions}
@@ -186,18 +188,17 @@ func DeployedFPGA(rank uint32) Timing {
 	return Timing{Clear: b, Ack: ack, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DefaultTiming returns the default Timing of a host for a peer with the given PeerRules. It is the Timing of the CPU
-// library, with two main changes. SEND_REQUEST is retransmitted for as long as the caller waits, because it is not a
-// fault if a peer starts late, and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have
-// deadlines.
+// DefaultTiming returns a host's default Timing for a peer with the given PeerRules. It differs from the Timing of the
+// CPU library in two main ways. SEND_REQUEST is retransmitted for as long as the caller waits, because a peer may start
+// late, and a deferred SEND_REQUEST does no harm. Waits that only a fault can prolong have deadlines.
 func DefaultTiming(peer PeerRules) Timing {
 	timing := DeployedCPU()
 	timing.Clear.Interval = 3 * time.Second
 	timing.AckDeadline = 10 * time.Second
 	timing.DataDeadline = 10 * time.Second
 	if peer.KeepsRequests {
-		// A receiver is late more often than a packet is lost, and after a second SEND_REQUEST, it is ambiguous to
-		// which receive a later CLEAR_TO_SEND belongs.
+		// A receiver is late more often than a packet is lost, and after a second SEND_REQUEST, a later CLEAR_TO_SEND
+		// may belong to either of two receives.
 		timing.Clear.First = time.Second
 	}
 	if peer.RetransmitsClear > 0 {

@@ -9,7 +9,7 @@ import (
 var ErrDeadEnd = errors.New("the peer is blocked by an earlier operation")
 
 // DeadEndError is the error of an operation with a deployed peer that cannot continue by itself, because an earlier
-// operation failed. The peer will never answer the operation.
+// operation failed. The peer will never answer.
 type DeadEndError struct {
 	Local, Remote uint32
 	// Cause is the error of the first operation that failed.
@@ -27,7 +27,7 @@ func (e *DeadEndError) Is(target error) bool { return target == ErrDeadEnd }
 // Unwrap returns the cause.
 func (e *DeadEndError) Unwrap() error { return e.Cause }
 
-// resetStep returns the instruction to run the command that ends a dead end after the peer was restarted.
+// resetStep returns the advice to run the command that ends a dead end after the peer was restarted.
 func resetStep(local, remote uint32) string {
 	return fmt.Sprintf(`then run "zrlctl reset %d --from %d"`, remote, local)
 }
@@ -35,13 +35,14 @@ func resetStep(local, remote uint32) string {
 // deadEnd is the state of a Pair whose peer cannot continue.
 type deadEnd struct {
 	err *DeadEndError // nil if the peer is not in a dead end
-	// isSend is set if the failed message was ours. An ACK then shows that the peer is no longer waiting for it.
+	// isSend is set if the failed message was ours. An ACK then shows that the peer no longer waits for the rest of the
+	// message.
 	isSend bool
-	// trialStarted is set if a send was started since, to find out whether the peer continues.
+	// trialStarted is set if a send has since started, to find out whether the peer continues.
 	trialStarted bool
 }
 
-// DeadEnd returns the reason why the peer cannot continue, or nil if it can.
+// DeadEnd returns the reason why the peer cannot continue; it is nil if the peer can.
 func (p *Pair) DeadEnd() *DeadEndError { return p.deadEnd.err }
 
 // enterDeadEnd records that the peer cannot continue because of cause, the error of the message that is about to end.
@@ -51,7 +52,7 @@ func (p *Pair) enterDeadEnd(cause error, sent bool) {
 	p.deferred, p.staleClear, p.unansweredClear = deferredHeader{}, deferredHeader{}, deferredHeader{}
 }
 
-// abortDeadEnd ends the Pair's other messages, and makes the caller end all operations that are waiting for the peer.
+// abortDeadEnd ends the Pair's other messages, and tells the caller to end all operations that wait for the peer.
 func (p *Pair) abortDeadEnd(now Instant, acts []Action) []Action {
 	err := p.deadEnd.err
 	if p.send.state != Idle {
@@ -63,7 +64,8 @@ func (p *Pair) abortDeadEnd(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: DeadEnd, Err: err})
 }
 
-// exitDeadEnd records that the peer has shown that it continues. A trial send in progress then has the usual deadline.
+// exitDeadEnd ends the dead end, because the peer has shown that it continues. The usual deadline applies to a trial
+// send in progress from then on.
 func (p *Pair) exitDeadEnd() {
 	if s := &p.send; p.deadEnd.trialStarted && s.state == WaitClear {
 		s.deadline = timerAfter(s.stateSince, p.cfg.Timing.ClearDeadline)
@@ -71,9 +73,9 @@ func (p *Pair) exitDeadEnd() {
 	p.deadEnd = deadEnd{}
 }
 
-// rejectsSend reports whether a dead end rejects sends. An upstream CPU program that has not acknowledged a message may
-// nevertheless have received all of it. It then answers the next SEND_REQUEST. Since a SEND_REQUEST does it no harm in
-// any state, one trial send is allowed.
+// rejectsSend reports whether a dead end rejects sends. A CPU program that has not acknowledged a message may
+// nevertheless have received all of it, and then answers the next SEND_REQUEST. One trial send is therefore allowed to
+// a CPU program, which a SEND_REQUEST does not harm in any state.
 func (p *Pair) rejectsSend() bool {
 	d := &p.deadEnd
 	return d.err != nil && (!p.cfg.Peer.KeepsRequests || !d.isSend || d.trialStarted)
@@ -83,7 +85,7 @@ func (p *Pair) rejectsSend() bool {
 // retransmission.
 func (p *Pair) trialTimeout() Instant { return 2 * p.cfg.Timing.Clear.First }
 
-// onAckOverdue ends the message being sent, because it was not acknowledged in time.
+// onAckOverdue ends the current send, because the peer has not acknowledged it in time.
 func (p *Pair) onAckOverdue(now Instant, acts []Action) []Action {
 	s := &p.send
 	err := &PartialError{
@@ -97,15 +99,15 @@ func (p *Pair) onAckOverdue(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, p.endSend(now, err, acts))
 }
 
-// mayBeRetransmit reports whether two equal packets, received at then and now, are so far apart that the second may be
-// a deployed node's retransmission of a SEND_REQUEST or CLEAR_TO_SEND, and not a copy.
+// mayBeRetransmit reports whether two equal packets, received at then and now, are far enough apart that the second may
+// be a deployed node's retransmission of a SEND_REQUEST or CLEAR_TO_SEND rather than a copy made by the network.
 func (p *Pair) mayBeRetransmit(then, now Instant) bool {
 	spacing := p.cfg.Peer.RetransmitsClear * 9 / 10
 	return spacing > 0 && now-then >= spacing
 }
 
-// onDataOverdue ends the message being received, because its DATA did not arrive in time. A deployed peer that has
-// begun to send DATA, or has asked to send more than once, is in that send and waits forever after its last
+// onDataOverdue ends the current receive, because its DATA did not arrive in time. A deployed peer that has begun to
+// send DATA, or has sent SEND_REQUEST more than once, is blocked in that send and waits forever after its last
 // retransmission. A single SEND_REQUEST proves nothing, because it may be a late duplicate.
 func (p *Pair) onDataOverdue(now Instant, acts []Action) []Action {
 	r := &p.recv

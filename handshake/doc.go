@@ -19,7 +19,7 @@
 //	          Send                 CLEAR_TO_SEND               ACK
 //	(idle) ─────────► WAIT_CLEAR ───────────────► WAIT_ACK ─────────► (done)
 //	   │   SEND_REQ   │ ▲    │ ▲        DATA       │     │
-//	   │         time-out:   │ │                   │     ├─ time-out: DATA again; to a
+//	   │         timeout:    │ │                   │     ├─ timeout: DATA again; to a
 //	   │                     │ │                   │     │  deployed peer only when it asks
 //	   │         SEND_REQ    │ │ peer's message    │     │  by CLEAR_TO_SEND
 //	   │         again       ▼ │ is done           │     ├─ SEND_REQUEST of a deployed
@@ -33,7 +33,7 @@
 //	(idle) ───────► WAIT_REQUEST ──────────────► WAIT_DATA ───────► RECEIVING ─┐
 //	   │                          CLEAR_TO_SEND   │ ▲    ▲            │   │    │ all bytes
 //	   │                                          │ │    └────────────┘   │    │
-//	   │   SEND_REQUEST was deferred    time-out  │ │    time-out, gap    │    ▼
+//	   │   SEND_REQUEST was deferred    timeout   │ │    timeout, gap     │    ▼
 //	   └─────────────────────────────►  or SEND_  │ │    or wrong length: │   ACK, (done)
 //	           CLEAR_TO_SEND     REQUEST again:   │ │    start over       │
 //	                                CLEAR again   ├─┘                     └─ DATA again:

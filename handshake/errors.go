@@ -64,7 +64,7 @@ func (s *State) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// AwaitedPacket returns the type of the packet that ends the state, or 0.
+// AwaitedPacket returns the type of the packet that ends the state. It is 0 if no packet does.
 func (s State) AwaitedPacket() protocol.Type {
 	switch s {
 	case WaitClear:
@@ -83,25 +83,25 @@ func (s State) AwaitedPacket() protocol.Type {
 type Wait struct {
 	ID    ID
 	State State
-	// Local is waiting for a packet of type For from Remote. For is 0 while the message is held behind another one of
-	// the same Pair.
+	// Local waits for a packet of type For from Remote. For is 0 while another message of the same Pair holds this one
+	// back.
 	Local, Remote uint32
 	For           protocol.Type
 	Since         Instant
 	// Retransmissions is the number of retransmissions of this message so far.
 	Retransmissions int
-	// Words is the size of the message, or 0 if it is unknown. A receiver knows it from DATA. Got is the number of
-	// bytes received.
+	// Words is the size of the message, or 0 if unknown: a receiver learns it from DATA. Got is the number of bytes
+	// received.
 	Words uint32
 	Got   int64
-	// Deferred is the call of a deferred SEND_REQUEST that does not match the posted receive. HasDeferred is set if
-	// there is such a SEND_REQUEST.
+	// Deferred is the call of a deferred SEND_REQUEST that does not match the posted receive. It is valid if
+	// HasDeferred is set.
 	Deferred    protocol.Call
 	HasDeferred bool
 }
 
-// Describe returns a description of the wait at time now. If now is Since, the description omits the duration of the
-// wait, and thus remains the same while the wait lasts.
+// Describe returns a description of the wait at time now. If now is Since, the description omits the duration, so that
+// it stays the same throughout the wait.
 func (w Wait) Describe(now Instant) string {
 	s := fmt.Sprintf("rank %d %s %v from rank %d", w.Local, DescribeWait(now-w.Since), w.For, w.Remote)
 	switch w.State {
@@ -133,7 +133,7 @@ func DescribeHold(to uint32, age time.Duration) string {
 	return fmt.Sprintf("has held a send to rank %d back for %v", to, Round(age))
 }
 
-// Round rounds a duration to a precision that is useful to a reader.
+// Round rounds a duration to the precision that a reader of a message needs.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
@@ -155,7 +155,7 @@ type TimeoutError struct {
 	Silent bool
 	// Unheard is set if no packet was ever received from the peer.
 	Unheard bool
-	// DeadEnd is set if the wait was for DATA from a deployed peer that is in this send and cannot continue.
+	// DeadEnd is set if a deployed peer is blocked in this send and cannot continue.
 	DeadEnd bool
 }
 
@@ -195,21 +195,21 @@ func (e *TimeoutError) Error() string {
 // Is reports whether target is ErrTimeout.
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
-// Timeout returns true. It is the method of net.Error.
+// Timeout returns true, as package net defines it for timeouts.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// PartialError reports that a deployed node has not acknowledged a fragmented message in time, and has not asked for it
-// again in a way that shows that it received none of it. The peer is then in a dead end.
+// PartialError reports that a deployed node did not acknowledge a fragmented message in time, and did not ask for it
+// again in a way that proves that it received nothing. The peer is then in a dead end.
 type PartialError struct {
 	Local, Remote uint32
 	Words         uint32
 	// Datagrams is the number of datagrams of the message.
 	Datagrams int64
 	Elapsed   time.Duration
-	// FPGA is set if the peer stores the next packet as data if it lost a datagram.
+	// FPGA is set if the peer, after the loss of a datagram, stores the next packet as data.
 	FPGA bool
-	// Doubtful is set if SEND_REQUEST was retransmitted, so that a later CLEAR_TO_SEND may ask for this message again
-	// or for the next one.
+	// Doubtful is set if SEND_REQUEST was retransmitted, so that a later CLEAR_TO_SEND may ask for this message or for
+	// the next one.
 	Doubtful bool
 }
 
@@ -236,8 +236,8 @@ func (e *PartialError) Error() string {
 // Is reports whether target is ErrPartial.
 func (e *PartialError) Is(target error) bool { return target == ErrPartial }
 
-// TruncatedError reports that a message was longer than the posted buffer. The buffer contains the beginning of the
-// message, and the whole message was acknowledged to the sender.
+// TruncatedError reports that a message was longer than the posted buffer. The buffer holds the beginning of the
+// message, and the Pair has acknowledged the whole message to the sender.
 type TruncatedError struct {
 	Remote       uint32
 	Posted, Sent uint32 // words
@@ -252,7 +252,7 @@ func (e *TruncatedError) Error() string {
 // Is reports whether target is ErrTruncated.
 func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// RemoteError reports that the peer has sent an ERROR packet.
+// RemoteError reports that the peer sent an ERROR packet.
 type RemoteError struct {
 	Remote uint32
 	State  State

@@ -2,32 +2,31 @@ package handshake
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// SavedState is the part of a Pair's state that must outlive its process, because a deployed node does not notice when
-// the process is replaced. The caller saves it before it transmits the packets of an event, and passes it to Restore of
-// the next Pair for the same rank and peer. SavedState values are comparable.
+// SavedState is the part of a Pair's state that must outlive its process, because a deployed node does not notice that
+// the process was replaced. The caller saves it before it transmits the packets of an event, and passes it to Restore
+// of the next Pair for the same rank and peer. SavedState values are comparable.
 type SavedState struct {
-	// In is a message from the peer that we have not acknowledged, and Out a message to the peer that it has not
-	// acknowledged.
+	// In is a message that we have not acknowledged, and Out a message that the peer has not acknowledged.
 	In, Out SavedMessage
-	// HasReceived is set if a message was received. The last one had this Call, Size in words and checksum Sum, and was
-	// acknowledged at Acked.
+	// HasReceived is set if a message was received. Call, Size in words, and the checksum Sum describe the last one; it
+	// was acknowledged at Acked.
 	HasReceived bool
 	Call        protocol.Call
 	Size, Sum   uint32
 	Acked       Instant
-	// DeadEnd is set if the peer cannot continue, because of a message of DeadWords words. The message was ours if
-	// DeadOnSend is set.
+	// DeadEnd is set if the peer cannot continue because of a message of DeadWords words, which we sent if DeadOnSend
+	// is set.
 	DeadEnd, DeadOnSend bool
 	DeadWords           uint32
-	// Rebooted is set if the host was rebooted since, so that Instants are meaningless.
+	// Rebooted is set if the host has since been rebooted, so that the saved Instants are meaningless.
 	Rebooted bool
 }
 
 // Progress is the last step of an unacknowledged message.
 type Progress uint8
 
-// Steps of a message, on both sides. The last step of a sender is Cleared, from the first transmission of DATA. The
-// step of a receiver is Acknowledged while it transmits the first ACK.
+// Steps of a message, on both sides. Cleared is the last step of a sender; it begins with the first transmission of
+// DATA. A receiver is at Acknowledged while it transmits the first ACK.
 const (
 	NoMessage Progress = iota
 	Requested
@@ -78,8 +77,8 @@ func (p *Pair) SavedState() SavedState {
 	return state
 }
 
-// BeforeSending returns the state to be saved before h is transmitted. If h is an ACK and the process ends during the
-// transmission, it will be unknown whether the ACK was sent.
+// BeforeSending returns the state to save before h is transmitted. If h is an ACK, that state tells the next process
+// that the ACK may or may not have been sent.
 func (k SavedState) BeforeSending(h protocol.Header) SavedState {
 	if h.Type == protocol.Ack && k.HasReceived && k.In.Progress == NoMessage {
 		k.In = SavedMessage{Progress: Acknowledged, Call: k.Call, Tag: h.Tag, StepTime: k.Acked}

@@ -2,16 +2,16 @@ package handshake
 
 import "time"
 
-// A message may remain in progress after its caller is gone, because the peer relies on it. Other messages of the Pair
-// wait for it, so it has a deadline even if none is configured.
+// A message may have to continue after its caller is gone, because the peer relies on it. Such a message has a deadline
+// even if none is configured, because other messages of the Pair wait for it.
 
-// detachedDeadline is the deadline for the ACK or DATA of such a message if none is configured.
+// detachedDeadline is the deadline for the ACK or DATA of a message whose caller is gone, if none is configured.
 const detachedDeadline = 10 * time.Second
 
-// DetachSend informs the Pair that the caller of a send is gone, and reports whether the send must remain in progress.
-// If not, cancel it by CancelSend. A send must remain in progress if a deployed node may have its SEND_REQUEST, because
-// the node would wait forever for DATA after clearing the message. DATA is then sent if the node asks for it, but
-// SEND_REQUEST is not retransmitted. Keep the payload until SendDone, or until CancelSend succeeds.
+// DetachSend informs the Pair that the caller of a send is gone, and reports whether the send must continue. If not,
+// cancel it by CancelSend. A send must continue if a deployed node may have received its SEND_REQUEST, because the node
+// would wait forever for DATA after clearing the message. DATA is then sent if the node asks for it, but SEND_REQUEST
+// is not retransmitted. Keep the payload until SendDone, or until CancelSend succeeds.
 func (p *Pair) DetachSend(now Instant, id ID) bool {
 	send := &p.send
 	switch {
@@ -30,13 +30,13 @@ func (p *Pair) DetachSend(now Instant, id ID) bool {
 	return true
 }
 
-// IsSendDetached reports whether DetachSend was called for the send in progress, and the peer has not cleared it yet.
+// IsSendDetached reports whether the current send was detached and the peer has not cleared it yet.
 func (p *Pair) IsSendDetached() bool {
 	return p.send.detached && (p.send.state == WaitClear || p.send.state == Held)
 }
 
-// DetachRecv informs the Pair that the caller of a receive is gone. The wait for a message that CancelRecv could not
-// cancel then has a deadline.
+// DetachRecv informs the Pair that the caller of a receive is gone. If CancelRecv could not cancel the receive, the
+// wait for its message has a deadline from then on.
 func (p *Pair) DetachRecv(now Instant, id ID) {
 	recv := &p.recv
 	if recv.state == Idle || recv.op.ID != id {
@@ -48,8 +48,7 @@ func (p *Pair) DetachRecv(now Instant, id ID) {
 	}
 }
 
-// boundDeadline returns the given deadline, or detachedDeadline if the deadline is 0 and the caller of the message is
-// gone.
+// boundDeadline returns the given deadline, or detachedDeadline if it is 0 and the caller of the message is gone.
 func boundDeadline(deadline Instant, gone bool) Instant {
 	if gone && deadline == 0 {
 		return detachedDeadline

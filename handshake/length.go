@@ -8,8 +8,8 @@ import (
 
 // lengthFits reports whether payload b has a valid length at offset off of a message of total bytes. All datagrams
 // except the last are full, including the first part of a long datagram that the FPGA's shell has split. The last
-// datagram contains the rest, and may be padded with zeros. The padding must be zero, so that a full datagram delivered
-// twice is not mistaken for a padded last one. A message of 0 words may have one line of any content, because the
+// datagram contains the rest, and may be padded with zeros. Other padding is invalid, so that a second copy of a full
+// datagram is not mistaken for a padded last one. A message of 0 words may contain one line of any content, because the
 // FPGA's wrapper sends the first words of the caller's buffer.
 func (p *Pair) lengthFits(off, total int64, b []byte) bool {
 	full := int64(p.cfg.Shape.MaxDatagram)
@@ -30,8 +30,8 @@ func (p *Pair) lengthFits(off, total int64, b []byte) bool {
 		!slices.ContainsFunc(b[left:], func(c byte) bool { return c != 0 })
 }
 
-// longTail reports whether the MPE ends a message of total bytes with a datagram of n bytes at off, which is
-// longer than a full one. The MPE does so only for every second length for which it is possible. For example, a
+// longTail reports whether the MPE ends a message of total bytes with a datagram of n bytes at off, which is longer
+// than a full one. Of all the lengths for which this is possible, the MPE does it for every second one. For example, a
 // late copy of DATA of 347 words, which fits into one datagram, cannot be the end of a message of 701 words.
 func (p *Pair) longTail(off, total, n int64) bool {
 	mpe := protocol.FPGAShape(true)

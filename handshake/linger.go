@@ -4,7 +4,7 @@ package handshake
 // returns false if there is no reason to wait: the peer is known to have the ACK, it has no retransmission left, the
 // Pair would not send another ACK, or the ranks are on one host and nothing was lost between them.
 //
-// The peer's first time-out is assumed to be Timing.Ack.First or, if longer, AckRetransmit; the later ones follow
+// The peer's first timeout is assumed to be Timing.Ack.First or, if longer, AckRetransmit; its later timeouts follow
 // Timing.Ack. Each retransmission shows that the peer has received no ACK so far, so LingerUntil then allows time for
 // the next one, up to Timing.Ack.Retransmissions.
 func (p *Pair) LingerUntil() (Instant, bool) {

@@ -11,29 +11,29 @@ type Pair struct {
 	send sending
 	recv receiving
 
-	// deferred is the last SEND_REQUEST not yet answered by a receive; with the OneDeferredHeader quirk, the last
-	// unexpected header of any type.
+	// deferred is the last SEND_REQUEST that no receive has answered yet; with the OneDeferredHeader quirk, it is the
+	// last unexpected header of any type.
 	deferred         deferredHeader
 	deferredMismatch bool // the deferred SEND_REQUEST does not match the posted receive
 	staleClear       deferredHeader
-	unansweredClear  deferredHeader // the peer's CLEAR_TO_SEND that was not answered by DATA yet
+	unansweredClear  deferredHeader // the peer's CLEAR_TO_SEND that DATA has not answered yet
 	clearPending     bool           // the peer may still answer a SEND_REQUEST of a send that ended, or an extra one
 	numbers          requestNumbers
 	lastReceived     receivedMessage
 	lossy            bool // a packet after SEND_REQUEST had to be retransmitted
 	deadEnd          deadEnd
-	discardBytes     int64 // payload bytes of a dropped message that are still to be discarded
+	discardBytes     int64 // payload bytes of a dropped message still to be discarded
 	discardUntil     Instant
 	counts           packetCounts
 	recent           recent    // messages
 	needlessHolds    int       // messages held back needlessly since the network last made a copy
 	dataRTT          roundTrip // time from CLEAR_TO_SEND to DATA
-	ackRTT           roundTrip // time from DATA in one datagram to ACK
+	ackRTT           roundTrip // time from DATA of one datagram to ACK
 	lastSent         sentMessage
 	newSettings      *newSettings // settings that do not apply in both directions yet, or nil
 	requestedAt      Instant      // when our last SEND_REQUEST was sent
 	// inherited is the state left by previous processes of this rank, or nil. resuming is set if the deferred
-	// SEND_REQUEST stands for a message that one of them cleared.
+	// SEND_REQUEST represents a message that a previous process cleared.
 	inherited *inherited
 	resuming  bool
 }
@@ -43,10 +43,10 @@ type deferredHeader struct {
 	valid         bool
 	header        protocol.Header
 	receivedAt    Instant
-	retransmitted bool // a SEND_REQUEST that its sender has retransmitted, so it is not a duplicate
+	retransmitted bool // its sender has retransmitted this SEND_REQUEST, so it is not a duplicate
 }
 
-// receivedMessage describes the last message received, so that its retransmissions are recognized.
+// receivedMessage describes the last message received, to recognize its retransmissions.
 type receivedMessage struct {
 	valid   bool
 	call    protocol.Call
@@ -56,18 +56,18 @@ type receivedMessage struct {
 	// earlyData runs while retransmitted DATA may have crossed with our ACK.
 	earlyData    timer
 	equalsRecent bool // the message equals an earlier recent message
-	// answersClear is set if the message answered the last CLEAR_TO_SEND. answerTime is the time that this took, or 0
-	// if unknown. fragmented is set if the message came in several datagrams.
+	// answersClear is set if the message answered the last CLEAR_TO_SEND, and answerTime is the time from that
+	// CLEAR_TO_SEND to the message, or 0 if unknown. fragmented is set if the message came in several datagrams.
 	answersClear, fragmented bool
 	answerTime               Instant
-	// ackConfirmed is set if the peer is known to have our ACK. reacksSent is the number of retransmissions of the
-	// message that were acknowledged again.
+	// ackConfirmed is set if the peer is known to have received our ACK. reacksSent is the number of ACKs sent for
+	// retransmissions of the message.
 	ackConfirmed bool
 	reacksSent   int
 }
 
-// sentMessage describes the last message that was sent and acknowledged, so that a CLEAR_TO_SEND that asks for it again
-// is recognized.
+// sentMessage describes the last message that was sent and acknowledged, to recognize a CLEAR_TO_SEND that asks for it
+// again.
 type sentMessage struct {
 	valid bool
 	call  protocol.Call // of the peer's CLEAR_TO_SEND
@@ -92,9 +92,9 @@ func (p *Pair) Deadline() (Instant, bool) {
 		p.recv.rto, p.recv.deadline, p.recv.earlyRequest, p.recv.holdTimer, p.lastReceived.earlyData, restart)
 }
 
-// Tick handles all time-outs and deadlines up to now. The caller must have passed all packets received before now to
-// the Pair. Whether a packet came early is decided by the timers that Tick has expired before, and not by the time at
-// which the packet is handled, which proves nothing if the host was stopped in between.
+// Tick handles all timeouts and deadlines up to now. The caller must have passed all packets received before now to the
+// Pair. Tick also ends the times during which a packet counts as early. The time at which a packet is handled could not
+// decide that, because the host may have been stopped in between.
 func (p *Pair) Tick(now Instant, acts []Action) []Action {
 	p.send.earlyClear.expire(now)
 	p.send.earlyRequest.expire(now)
@@ -148,7 +148,7 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		left := p.recv.remaining()
 		switch {
 		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
-			// The datagram expected here has another length, so this is a packet.
+			// The expected datagram has another length, so this is a packet.
 		case fits && header.Type == protocol.Data &&
 			(p.recv.holdTimer.armed || p.isRetransmission(header, b[protocol.HeaderLen:])):
 		default:
@@ -185,8 +185,8 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 	return p.handlePacket(now, header, b[protocol.HeaderLen:], false, acts)
 }
 
-// Header handles a header from a transport whose framing separates headers from payload. The caller passes the payload
-// to Payload.
+// Header handles a header from a transport that frames headers and payload separately. The caller passes the payload to
+// Payload.
 func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	h, defect := p.cfg.Profile.Parse(b)
 	if !defect.OK() {
@@ -211,7 +211,7 @@ func (p *Pair) checkRanks(h protocol.Header) Reason {
 	return ReasonNone
 }
 
-// handlePacket handles a packet with a valid header. payload is the rest of its datagram. If streamed is set, the
+// handlePacket handles a packet with a valid header. payload is the rest of its datagram; if streamed is set, the
 // payload follows separately instead.
 func (p *Pair) handlePacket(now Instant, header protocol.Header, payload []byte, streamed bool,
 	acts []Action) []Action {
@@ -263,8 +263,8 @@ func (p *Pair) handlePacket(now Instant, header protocol.Header, payload []byte,
 	return p.Release(now, acts)
 }
 
-// onError handles an ERROR packet. The protocol page does not specify which operation it ends. onError ends the pending
-// send if there is one, because the receiver is the side that can refuse a message.
+// onError handles an ERROR packet. The protocol page does not specify the operation that it ends. onError ends the
+// current send, if any, because the receiver is the side that can refuse a message.
 func (p *Pair) onError(now Instant, header protocol.Header, acts []Action) []Action {
 	switch {
 	case p.send.state == WaitClear || p.send.state == WaitAck:
@@ -275,7 +275,7 @@ func (p *Pair) onError(now Instant, header protocol.Header, acts []Action) []Act
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
-// deferHeader keeps a header for later use if its type is one that the Pair keeps.
+// deferHeader keeps h for later use if the Pair defers headers of its type.
 func (p *Pair) deferHeader(now Instant, h protocol.Header) {
 	if h.Type == protocol.SendRequest || p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{valid: true, header: h, receivedAt: now}
@@ -288,7 +288,7 @@ func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint
 }
 
 // Reset informs the Pair that the peer was restarted. It ends a dead end, and discards all deferred packets. A message
-// in progress continues, but if it fails, the peer is not in a dead end.
+// in progress continues, but its failure does not lead to a dead end.
 func (p *Pair) Reset() {
 	p.exitDeadEnd()
 	p.send.peerRestarted, p.recv.peerRestarted = p.send.state == WaitAck, p.recv.isActive()

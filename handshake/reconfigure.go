@@ -1,8 +1,8 @@
 package handshake
 
-// Reconfigure applies the time-outs, the deadlines and OnPartial of cfg from the next message on, in each direction
-// separately. A message in progress keeps its settings. The rest of cfg is ignored, because both sides have to agree on
-// it or it describes the peer.
+// Reconfigure applies the timeouts, the deadlines and OnPartial of cfg from the next message on, separately for each
+// direction. A message in progress keeps its settings. Reconfigure ignores the rest of cfg, which describes the peer or
+// must agree on both sides.
 func (p *Pair) Reconfigure(cfg *Config) {
 	p.newSettings = &newSettings{Timing: cfg.Timing, OnPartial: cfg.OnPartial}
 	if p.send.state == Idle {
@@ -13,11 +13,11 @@ func (p *Pair) Reconfigure(cfg *Config) {
 	}
 }
 
-// newSettings contains the settings that apply from the next message on.
+// newSettings holds the settings that apply from the next message on.
 type newSettings struct {
 	Timing
 	OnPartial
-	// send and recv are set once their direction uses the settings.
+	// send and recv are set once the settings apply in their direction.
 	send, recv bool
 }
 

@@ -28,15 +28,15 @@ type receiving struct {
 	call          protocol.Call // the sender's call, once known
 	tag           uint8
 	detached      bool    // DetachRecv was called, because the caller is gone
-	requestNumber uint32  // number of the sender's SEND_REQUEST, if the peer NumbersRequests
+	requestNumber uint32  // number of the sender's SEND_REQUEST; used with NumbersRequests
 	earlyRequest  timer   // runs while a SEND_REQUEST may have crossed with CLEAR_TO_SEND or DATA
 	size          uint32  // size of the message in progress, in words
 	sum           uint32  // checksum of the payload in its first datagram
 	bytesReceived int64   // payload bytes received
 	lastPayloadAt Instant // when the last of them was received
 	firstBytes    int64   // payload bytes in its first datagram
-	// started is set once the first datagram of a message was received, and remains set if the message is started over.
-	// fingerprint identifies that message.
+	// started is set once the first datagram of a message was received, and remains set while the message is received
+	// again. fingerprint identifies that message.
 	started     bool
 	fingerprint fingerprint
 	// holdTimer runs while the message being received may be a copy of an earlier one. heldBack is set if the message
@@ -44,17 +44,17 @@ type receiving struct {
 	holdTimer timer
 	heldBack  bool
 	// answerTime is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. replacedMessage
-	// and replacedTime are the values of fingerprint and answerTime for a message that was held back and replaced.
+	// and replacedTime are the fingerprint and answerTime of a held-back message that another one has replaced.
 	answerTime      Instant
 	replacedMessage fingerprint
 	replacedTime    Instant
-	// confirmed is set if DATA or a second SEND_REQUEST shows that the peer is really in this send.
+	// confirmed is set if DATA or a second SEND_REQUEST shows that the peer is blocked in this send.
 	confirmed     bool
 	peerRestarted bool // the peer was restarted since, as in sending
 	resumed       bool // an earlier process cleared the message
 }
 
-// isActive reports whether CLEAR_TO_SEND was sent and DATA is outstanding.
+// isActive reports whether the receive has sent CLEAR_TO_SEND and is waiting for DATA.
 func (r *receiving) isActive() bool { return r.state == WaitData || r.state == Receiving }
 
 // remaining returns the number of outstanding payload bytes, without padding.
@@ -72,7 +72,7 @@ func (p *Pair) Recv(now Instant, op RecvOp, acts []Action) ([]Action, error) {
 	return p.answerDeferred(now, acts), nil
 }
 
-// RecvIdle reports whether the pair has no receive, so that Recv does not return ErrBusy.
+// RecvIdle reports whether the Pair has no receive, so that Recv can post one.
 func (p *Pair) RecvIdle() bool { return p.recv.state == Idle }
 
 // answerDeferred answers the deferred SEND_REQUEST with CLEAR_TO_SEND if the posted receive matches it.
@@ -97,7 +97,7 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 	return op.Any || p.cfg.Peer.IntCallsOnly || h.Call == op.Datatype.SendCall()
 }
 
-// accept begins to receive the message that the SEND_REQUEST h announced at time at.
+// accept begins to receive the message that the SEND_REQUEST in header, received at time at, announced.
 func (p *Pair) accept(now Instant, header protocol.Header, at Instant, acts []Action) []Action {
 	recv := &p.recv
 	recv.confirmed = p.wasRetransmitted(header)
@@ -114,8 +114,8 @@ func (p *Pair) accept(now Instant, header protocol.Header, at Instant, acts []Ac
 	recv.state, recv.stateSince, recv.timeouts = WaitData, now, 0
 	recv.deadline = timerAfter(now, boundDeadline(p.cfg.Timing.DataDeadline, recv.detached))
 	if s := &p.send; s.state == WaitClear {
-		// Both sides have asked to send. The peer's message goes first. Once it is done, our SEND_REQUEST is
-		// retransmitted if the peer drops such requests.
+		// Both sides have asked to send. The peer's message is transferred first. If the peer drops deferred
+		// SEND_REQUESTs, ours is retransmitted afterwards.
 		s.state, s.rto, s.deadline = Held, timer{}, timer{}
 		acts = append(acts, Action{Kind: Note, ID: s.op.ID, Event: Crossed, Header: header})
 	}
@@ -145,7 +145,7 @@ func (p *Pair) sendClear(now Instant, acts []Action, retransmitted bool) []Actio
 	return acts
 }
 
-// armRecv sets the time-out for DATA.
+// armRecv sets the timeout for DATA.
 func (p *Pair) armRecv(now Instant) {
 	recv := &p.recv
 	recv.rto = timer{}
@@ -188,11 +188,11 @@ func (p *Pair) onRequest(now Instant, header protocol.Header, acts []Action) []A
 		}
 		return p.accept(now, header, now, acts)
 	case WaitData, Receiving:
-		// The peer asks again for the same message: our CLEAR_TO_SEND was lost, or was in flight when its time-out
-		// expired.
+		// The peer asks again for the same message: our CLEAR_TO_SEND was lost, or still in flight when the peer's
+		// timeout expired.
 		acts = append(acts, Action{Kind: Note, ID: recv.op.ID, Event: RequestRetransmitted, Header: header})
 		if p.cfg.Quirks.OneDeferredHeader {
-			p.deferHeader(now, header) // our own time-out sends CLEAR_TO_SEND again
+			p.deferHeader(now, header) // our own timeout retransmits CLEAR_TO_SEND
 			return acts
 		}
 		recv.confirmed = recv.confirmed || p.mayBeRetransmit(recv.phases.Request, now)
@@ -308,9 +308,9 @@ func (p *Pair) Payload(now Instant, b []byte, acts []Action) []Action {
 	return p.storePayload(now, b, acts)
 }
 
-// Datagrams handles several datagrams at once. b consists of datagrams of size bytes each. Datagrams receives the full
-// datagrams at the beginning of b that are from the middle of the message in progress, and returns their total length.
-// The caller passes the next datagram to Datagram.
+// Datagrams handles several datagrams at once. b consists of datagrams of size bytes each. Datagrams handles the full
+// datagrams at the beginning of b that belong to the middle of the current message, and returns their total length. The
+// caller passes the next datagram to Datagram.
 func (p *Pair) Datagrams(now Instant, b []byte, size int, acts []Action) (int, []Action) {
 	r := &p.recv
 	if r.state != Receiving || r.bytesReceived == 0 || size != p.cfg.Shape.MaxDatagram ||
@@ -390,7 +390,7 @@ func (p *Pair) completeRecv(now Instant, acts []Action) []Action {
 	return p.endRecv(now, err, acts)
 }
 
-// startOver discards the part of the message received so far. The sender retransmits either all of it or nothing.
+// startOver discards the received part of the message. The sender retransmits either the whole message or nothing.
 func (p *Pair) startOver(now Instant, acts []Action) []Action {
 	recv := &p.recv
 	if recv.heldBack {
@@ -420,8 +420,8 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		return acts
 	}
 	if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {
-		// This is a stand-in that is sending as well. A second CLEAR_TO_SEND would show the peer that it is not in a
-		// send, as with an FPGA.
+		// This stand-in is sending as well. A second CLEAR_TO_SEND would tell the peer that it is not in a send, as if
+		// an FPGA had sent it.
 		p.armRecv(now)
 		return acts
 	}
@@ -450,7 +450,7 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 		Header: p.header(protocol.Data, recv.call, recv.size, recv.tag),
 	})
 	if err == nil && p.send.state == Held {
-		// The peer was in a send, so a CLEAR_TO_SEND in the meantime was a duplicate.
+		// The peer was in a send, so any CLEAR_TO_SEND that it seemed to send meanwhile was a duplicate.
 		p.staleClear = deferredHeader{}
 	}
 	return p.resumeSend(now, acts)
@@ -484,7 +484,7 @@ func (p *Pair) freeRecv() {
 	}
 }
 
-// CancelRecv cancels a posted receive. It returns false if the sender was already cleared. The message will then
+// CancelRecv cancels a posted receive. It returns false if the sender was already cleared; the message will then
 // arrive, and the caller must provide a buffer for it until RecvDone.
 func (p *Pair) CancelRecv(id ID) bool {
 	if p.recv.state != WaitRequest || p.recv.op.ID != id {
@@ -495,7 +495,7 @@ func (p *Pair) CancelRecv(id ID) bool {
 	return true
 }
 
-// ExpectedPayload returns the offset of the next payload byte in the message being received, and the number of
+// ExpectedPayload returns the offset of the next payload byte of the message being received, and the number of
 // outstanding bytes, without padding. ok is false if no message is being received.
 func (p *Pair) ExpectedPayload() (offset, left int64, ok bool) {
 	if p.recv.state != Receiving {
@@ -504,7 +504,7 @@ func (p *Pair) ExpectedPayload() (offset, left int64, ok bool) {
 	return p.recv.bytesReceived, p.recv.remaining(), true
 }
 
-// RecvWait describes the wait of the posted receive, and returns false if there is no receive.
+// RecvWait describes the wait of the posted receive. It returns false if no receive is posted.
 func (p *Pair) RecvWait() (Wait, bool) {
 	recv := &p.recv
 	if recv.state == Idle {
@@ -521,8 +521,8 @@ func (p *Pair) RecvWait() (Wait, bool) {
 	return wait, true
 }
 
-// Deferred returns the SEND_REQUEST that no receive has answered, and when it was received. Such a peer is blocked in a
-// send to this rank.
+// Deferred returns the SEND_REQUEST that no receive has answered, and the time at which it was received. A peer whose
+// calls block is then blocked in a send to this rank.
 func (p *Pair) Deferred() (h protocol.Header, since Instant, ok bool) {
 	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest || p.requestInDoubt() {
 		return protocol.Header{}, 0, false

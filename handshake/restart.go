@@ -8,21 +8,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartTimeout is the time after which a deployed peer no longer retransmits anything, if a restart of this rank has
-// interrupted it. An FPGA of rank 63 retransmits DATA for the last time after 8.4 s, or after twice that time if its
+// restartTimeout is the time after which a deployed peer that a restart of this rank has interrupted retransmits
+// nothing more. An FPGA of rank 63 retransmits DATA for the last time after 8.4 s, or after twice that time if its
 // clock runs at half speed.
 const restartTimeout = 20 * time.Second
 
 // maxCopyDelay is the maximum delay between a packet and a copy of it.
 const maxCopyDelay = time.Second
 
-// inherited is the state that a Pair inherits from previous processes of its rank. It is kept until packets from the
-// peer show that it no longer matters.
+// inherited is the state that a Pair inherits from previous processes of its rank. The Pair keeps it until packets from
+// the peer show that it no longer matters.
 type inherited struct {
 	saved SavedState
 	// data describes DATA of a message that this process has not cleared. proven is set if the DATA is not a late
-	// duplicate, because the message was cleared according to saved, or because DATA came again at its sender's
-	// interval.
+	// duplicate: the message was cleared according to saved, or the DATA came again at its sender's interval.
 	data struct {
 		valid, proven bool
 		call          protocol.Call
@@ -30,14 +29,14 @@ type inherited struct {
 		size, sum     uint32
 		at            Instant
 	}
-	// deadline is the time after which an interrupted peer is known to wait forever. startedAt is the time at which
-	// this process started.
+	// deadline is the time after which an interrupted peer is known to wait forever. startedAt is the start time of
+	// this process.
 	deadline  timer
 	startedAt Instant
 }
 
-// Restore sets the state that the previous process of this rank saved, or the zero SavedState. Call it before any
-// event. Only a Pair with restored state receives messages that it has not cleared itself.
+// Restore restores the state saved by the previous process of this rank, or the zero SavedState. Call it before any
+// event. Only a Pair with restored state receives messages that another process has cleared.
 func (p *Pair) Restore(now Instant, state SavedState) {
 	if p.cfg.Reliable || p.cfg.Quirks.OneDeferredHeader {
 		return
@@ -80,8 +79,8 @@ func (p *Pair) dropInherited(now Instant) {
 	}
 }
 
-// mayBeInOurSend reports whether the peer may be in the middle of a message that a previous process began to send, so
-// that it could store any packet as data of that message.
+// mayBeInOurSend reports whether the peer may be in the middle of a message from a previous process, so that it could
+// store any packet as data of that message.
 func (p *Pair) mayBeInOurSend() bool {
 	if p.inherited == nil {
 		return false
@@ -92,13 +91,12 @@ func (p *Pair) mayBeInOurSend() bool {
 }
 
 // requestInDoubt reports whether the deferred SEND_REQUEST may be a late copy, sent before the peer began to receive
-// our message. The peer could store a CLEAR_TO_SEND as data of that message.
+// our message. The peer could then store a CLEAR_TO_SEND as data of that message.
 func (p *Pair) requestInDoubt() bool { return p.mayBeInOurSend() && !p.resuming }
 
-// mayWaitForData reports whether the peer may have cleared a message of a previous process while no process was running
-// for this rank. It may then have sent its last CLEAR_TO_SEND, and wait for DATA forever. The previous process
-// retransmitted SEND_REQUEST while it was waiting, so if this process replaced it at once, its last SEND_REQUEST is
-// recent.
+// mayWaitForData reports whether the peer may have sent its last CLEAR_TO_SEND while no process was running for this
+// rank, so that it waits for DATA forever. This is impossible if this process replaced the previous one at once: the
+// last SEND_REQUEST is then recent, because the previous process retransmitted it while it waited.
 func (p *Pair) mayWaitForData() bool {
 	if p.inherited == nil || p.staleClear.valid || !p.cfg.Peer.BlockingCalls {
 		return false
@@ -109,9 +107,9 @@ func (p *Pair) mayWaitForData() bool {
 	return out.Progress != NoMessage && p.inherited.startedAt-out.StepTime > series
 }
 
-// clearedPrevious reports whether a CLEAR_TO_SEND for which this process has not asked answers a SEND_REQUEST of a
-// previous process, so that the peer is waiting for DATA. That is so if the previous process was waiting for it, or if
-// it comes again at the peer's interval.
+// clearedPrevious reports whether a CLEAR_TO_SEND that this process has not requested answers a SEND_REQUEST of a
+// previous process, so that the peer is waiting for DATA. It does if the previous process was waiting for it, or if it
+// comes again at the peer's interval.
 func (p *Pair) clearedPrevious(now Instant) bool {
 	spacing := p.cfg.Peer.RetransmitsClear * 9 / 10
 	if p.inherited == nil || p.send.requestsSent > 0 || spacing == 0 {
@@ -122,10 +120,10 @@ func (p *Pair) clearedPrevious(now Instant) bool {
 		p.unansweredClear.valid && now-p.unansweredClear.receivedAt >= spacing
 }
 
-// Offer examines a datagram before it is passed to Datagram, and reports whether it is DATA of a message that a
-// previous process of this rank cleared. If so, the message is deferred until Datagram returns. A receive that is
-// posted for it before that receives the message, beginning with this datagram. If no receive is posted, Datagram drops
-// the datagram, and the peer's next retransmission should be offered again.
+// Offer examines a datagram before the caller passes it to Datagram, and reports whether it is DATA of a message that a
+// previous process of this rank cleared. If so, Offer defers the message until Datagram returns. A receive posted for
+// it in between receives the message, beginning with this datagram. Without a receive, Datagram drops the datagram, and
+// the caller should offer the peer's next retransmission again.
 func (p *Pair) Offer(now Instant, b []byte) bool {
 	e := p.inherited
 	if e == nil || p.recv.isActive() || p.deferred.valid || p.deadEnd.err != nil {
@@ -166,8 +164,8 @@ func (p *Pair) dropOffer() {
 	}
 }
 
-// resume begins to receive a message that a previous process cleared. It transmits nothing, because the peer is already
-// waiting for ACK.
+// resume begins to receive a message that a previous process cleared. It transmits nothing, because the peer already
+// waits for ACK.
 func (p *Pair) resume(now Instant, acts []Action) []Action {
 	recv := &p.recv
 	p.resuming = false
@@ -178,8 +176,8 @@ func (p *Pair) resume(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: Note, ID: recv.op.ID, Event: Resumed, Header: h})
 }
 
-// endInterrupted ends the receive of a message that a previous process cleared, because the rest did not arrive in
-// time.
+// endInterrupted ends the receive of a message that a previous process cleared, because the rest of the message did not
+// arrive in time.
 func (p *Pair) endInterrupted(now Instant, acts []Action) []Action {
 	err := p.restartError(InPeerSend, now-p.recv.phases.Clear)
 	if !p.cfg.Peer.BlockingCalls { // the peer's send ends by itself
@@ -189,8 +187,8 @@ func (p *Pair) endInterrupted(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, p.endRecv(now, err, acts))
 }
 
-// tickInherited handles the deadline of an interrupted peer. A peer that has been silent for so long waits forever, so
-// tickInherited ends the operations that are waiting for it.
+// tickInherited handles the deadline of an interrupted peer. A peer that was silent until the deadline waits forever,
+// so tickInherited ends the operations that wait for the peer.
 func (p *Pair) tickInherited(now Instant, acts []Action) []Action {
 	e := p.inherited
 	if !e.deadline.isDue(now) {
@@ -214,7 +212,7 @@ func (p *Pair) tickInherited(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, acts)
 }
 
-// Release starts operations that were held back because of a previous process, if the peer has shown that it continues.
+// Release starts the operations held back because of a previous process, if the peer has shown that it continues.
 func (p *Pair) Release(now Instant, acts []Action) []Action {
 	if p.recv.state == WaitRequest && !p.deferredMismatch {
 		acts = p.answerDeferred(now, acts)
@@ -242,21 +240,21 @@ const (
 	MayLackAck
 )
 
-// RestartError reports that a restart of this rank has interrupted the exchange of a message, and that the deployed
-// peer does not continue it.
+// RestartError reports that a restart of this rank interrupted the exchange of a message, which the deployed peer does
+// not resume.
 type RestartError struct {
 	Local, Remote uint32
 	Interrupted   Interrupted
 	// Words is the size of the message, or 0 if unknown.
 	Words uint32
 	// Before is the time from the last step of the exchange to the start of this process, or 0 if unknown. Elapsed is
-	// the time for which this process has waited.
+	// the time that this process has waited.
 	Before, Elapsed time.Duration
 	// Rebooted is set if the host was rebooted.
 	Rebooted bool
 }
 
-// restartError returns the error of an operation that has waited for the given time.
+// restartError returns the error of an operation that has waited for the elapsed time.
 func (p *Pair) restartError(what Interrupted, elapsed time.Duration) *RestartError {
 	err := &RestartError{Local: p.cfg.Local, Remote: p.cfg.Remote, Interrupted: what, Elapsed: elapsed}
 	e := p.inherited

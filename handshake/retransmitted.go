@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unsolicitedData handles DATA that does not answer a pending CLEAR_TO_SEND. rest is the number of bytes of the message
-// after this datagram.
+// unsolicitedData handles DATA that answers no pending CLEAR_TO_SEND. rest is the number of bytes of the message after
+// this datagram.
 func (p *Pair) unsolicitedData(
 	now Instant, header protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
 ) []Action {
@@ -26,8 +26,7 @@ func (p *Pair) unsolicitedData(
 		if !streamed && !p.deferred.valid {
 			acts = p.onSecondData(now, fingerprint{call: header.Call, size: header.Size, sum: checksum(payload)}, header, acts)
 		}
-		// Otherwise the peer has asked to send since, and this is its new message, which it sends because of a stale
-		// CLEAR_TO_SEND.
+		// Otherwise the peer has asked to send since, and a stale CLEAR_TO_SEND makes it send this new message.
 		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: header})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: header})
@@ -53,7 +52,7 @@ func (p *Pair) equalsLast(h protocol.Header, payload []byte) bool {
 }
 
 // ackLost returns the time after which retransmitted DATA shows that our ACK was lost. It is a tenth shorter than the
-// peer's time-out, to allow for clock differences and the transit of the ACK.
+// peer's timeout, to allow for clock differences and the transit of the ACK.
 func (p *Pair) ackLost() Instant {
 	if p.cfg.Reliable {
 		return 0
@@ -61,13 +60,13 @@ func (p *Pair) ackLost() Instant {
 	return p.cfg.Peer.AckRetransmit * 9 / 10
 }
 
-// isRetransmission reports whether a datagram that arrives in the middle of a message and has a DATA header equals the
-// first datagram of that message. If so, it is a retransmission, and not payload that resembles a header.
+// isRetransmission reports whether a datagram with a DATA header that arrives in the middle of a message equals the
+// first datagram of that message. If so, it is a retransmission rather than payload that resembles a header.
 func (p *Pair) isRetransmission(h protocol.Header, payload []byte) bool {
 	return h.Size == p.recv.size && h.Call == p.recv.call && checksum(payload) == p.recv.sum
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the checksum of b. It is computed of the payload in a message's first datagram.
+// checksum returns the checksum of b, the payload in a message's first datagram.
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

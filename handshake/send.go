@@ -23,48 +23,47 @@ type sending struct {
 	stateSince Instant
 	rto        timer
 	deadline   timer
-	timeouts   int // number of time-outs in this wait, or in the whole message with the CarryOver quirk
+	timeouts   int // number of timeouts in this wait; with the CarryOver quirk, in the whole message
 	phases     Phases
 
-	requestsSent int     // number of our SEND_REQUESTs that may be waiting for this message's receive
+	requestsSent int     // number of our SEND_REQUESTs that this message's receive may answer
 	requestedAt  Instant // when the last one was sent
 	dataSent     bool    // DATA was sent at least once
 	writing      bool    // DATA is being sent
 	cleared      bool    // a CLEAR_TO_SEND was received
 	// earlyClear runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have crossed with DATA.
 	earlyClear timer
-	// peerRequested is set if the peer has asked to send since DATA was sent. earlyRequest runs while a further
+	// peerRequested is set if the peer has sent SEND_REQUEST since DATA was sent. earlyRequest runs while a further
 	// SEND_REQUEST may be a copy of the first one.
 	peerRequested bool
 	earlyRequest  timer
-	// ackHeld is set if an ACK was received and is held back while holdTimer runs, because it may be a copy of an
-	// earlier one. heldAckDelay is the time that it took to arrive.
+	// ackHeld is set while a received ACK is held back until holdTimer expires, because it may be a copy of an earlier
+	// ACK. heldAckDelay is the time that the ACK took to arrive.
 	ackHeld      bool
 	holdTimer    timer
 	heldAckDelay Instant
 	// ambiguousClear is set if the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may belong to its
 	// next receive.
 	ambiguousClear bool
-	// peerRestarted is set if the peer was restarted, so that it is not waiting for the rest of the message.
+	// peerRestarted is set if the peer was restarted, so that it does not wait for the rest of the message.
 	peerRestarted bool
-	// neverReceived is set if no packet was ever received from the peer, and deadline therefore comes from
-	// FirstDeadline.
+	// neverReceived is set if no packet was ever received from the peer, so that deadline comes from FirstDeadline.
 	neverReceived bool
-	// peerAwaitsData is set if the peer may be waiting for DATA from an earlier process instead of answering
+	// peerAwaitsData is set if the peer may be waiting for DATA from an earlier process, and so may never answer
 	// SEND_REQUEST.
 	peerAwaitsData bool
 	detached       bool // DetachSend was called, because the caller is gone
 }
 
 const (
-	// crossingWindow is the time after DATA within which a CLEAR_TO_SEND may have crossed with it. It is shorter than
-	// the time after which a deployed node asks again.
+	// crossingWindow is the time after DATA within which a CLEAR_TO_SEND may have crossed with the DATA. It is shorter
+	// than the time after which a deployed node asks again.
 	crossingWindow = deployedFirst / 2
-	// promptWindow is the time within which a SEND_REQUEST is answered if the receive is already posted.
+	// promptWindow is the time within which a peer answers a SEND_REQUEST if its receive is already posted.
 	promptWindow = 10 * time.Millisecond
 )
 
-// Send starts a message. If it cannot, the error is ErrBusy or a *DeadEndError, or wraps ErrEmpty or ErrTooLong.
+// Send starts a message. The error is ErrBusy or a *DeadEndError, or wraps ErrEmpty or ErrTooLong.
 func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	send := &p.send
 	switch {
@@ -116,8 +115,8 @@ func (p *Pair) startSend(now Instant, acts []Action) []Action {
 	}
 	p.armSend(now, p.cfg.Timing.Clear)
 	if p.clearPending && p.cfg.Peer.KeepsRequests {
-		// The peer has kept a SEND_REQUEST, which its next receive answers. It would keep another one for the receive
-		// after that.
+		// The peer has kept an earlier SEND_REQUEST, which its next receive answers. It would keep another one for the
+		// receive after that.
 		send.requestsSent++
 	} else {
 		acts = p.transmitRequest(now, acts)
@@ -212,11 +211,11 @@ func (p *Pair) retransmitsOnClear() bool {
 		!(p.cfg.OnPartial == RetransmitPartial && p.cfg.Peer.CorruptsOnRetransmit)
 }
 
-// provesLoss handles a CLEAR_TO_SEND that comes after DATA was sent. It reports whether this proves that the peer has
-// nothing of the message, because it received none or discarded it. The CLEAR_TO_SEND proves nothing in three cases: it
-// follows the last one sooner than the peer retransmits it, so that one of the two is a duplicate or late; it may have
-// been sent before all of DATA arrived, so that the message may still be received; or it may belong to the peer's next
-// receive.
+// provesLoss handles a CLEAR_TO_SEND that comes after DATA was sent. It reports whether the CLEAR_TO_SEND proves that
+// the peer holds nothing of the message, because the peer received none of it or discarded it. A CLEAR_TO_SEND proves
+// nothing in three cases: it follows the last one sooner than the peer retransmits, so that one of the two is late or a
+// duplicate; the peer may have sent it before all of DATA arrived, so that the message may still be received; or it may
+// belong to the peer's next receive.
 func (p *Pair) provesLoss(now Instant) bool {
 	s := &p.send
 	early := s.earlyClear.armed
@@ -225,7 +224,7 @@ func (p *Pair) provesLoss(now Instant) bool {
 }
 
 // untilRetransmit returns a timer that runs until the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST that was
-// just received. It is a tenth shorter than the peer's time-out, to allow for clock differences and transit.
+// just received. It is a tenth shorter than the peer's timeout, to allow for clock differences and transit.
 func (p *Pair) untilRetransmit(now Instant) timer {
 	return timerAfter(now, p.cfg.Peer.RetransmitsClear*9/10)
 }
@@ -311,16 +310,16 @@ func (p *Pair) onAnyPacket() {
 	}
 }
 
-// silenceProvesAck reports whether the peer's silence shows that it has the message, because an FPGA that lacks DATA
-// asks for it again. An FPGA asks three times, and for a fragmented message only until it has received the first
+// silenceProvesAck reports whether silence proves that the peer has received the message, because an FPGA that lacks
+// DATA asks for it again. An FPGA asks three times, and for a fragmented message only until it has received the first
 // datagram.
 func (p *Pair) silenceProvesAck() bool {
 	return p.cfg.Peer.CorruptsOnRetransmit && p.retransmitsOnClear() && !p.fragmented() &&
 		p.send.timeouts < deployedRetransmissions
 }
 
-// requestWhileHeld sends the SEND_REQUEST of a send that has long been held behind a message of which nothing was
-// received. If the SEND_REQUEST of that message was a late duplicate, the peer may be waiting for ours.
+// requestWhileHeld sends the SEND_REQUEST of a send that was long held back because the DATA of the peer's message is
+// missing. If the peer's SEND_REQUEST for that message was a late duplicate, the peer may be waiting for ours.
 func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	send := &p.send
 	send.rto = timer{}
@@ -332,12 +331,12 @@ func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	return p.transmitRequest(now, acts)
 }
 
-// matchesClear reports whether h is the CLEAR_TO_SEND for which the send is waiting.
+// matchesClear reports whether h is the CLEAR_TO_SEND that the send waits for.
 func (p *Pair) matchesClear(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.matchesSend(h)
 }
 
-// matchesSend reports whether the call, and in V09 the tag, of a receiver's packet match the message being sent.
+// matchesSend reports whether the call of a receiver's packet matches the message being sent, and in V09 also its tag.
 func (p *Pair) matchesSend(h protocol.Header) bool {
 	if p.cfg.Profile == protocol.V09 && h.Tag != p.send.op.Tag {
 		return false
@@ -389,14 +388,15 @@ func (p *Pair) onClear(now Instant, header protocol.Header, acts []Action) []Act
 		if p.clearPending {
 			p.staleClear = deferredHeader{valid: true, header: header, receivedAt: now}
 		}
-		// Otherwise it is a duplicate, or it answers a SEND_REQUEST from before a restart, and the peer will ask again.
+		// Otherwise the CLEAR_TO_SEND is a duplicate, or answers a SEND_REQUEST from before a restart; in that case,
+		// the peer will ask again.
 		p.clearPending = p.clearPending || p.cfg.Peer.KeepsRequests
 	}
 	p.deferHeader(now, header)
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
-// clearedWhileHeld handles a CLEAR_TO_SEND for a send that is held back because the peer's own send was cleared.
+// clearedWhileHeld handles a CLEAR_TO_SEND for a send that is held back because we have cleared the peer's own send.
 func (p *Pair) clearedWhileHeld(now Instant, header protocol.Header, acts []Action) []Action {
 	s := &p.send
 	if !p.cfg.Peer.BlockingCalls {
@@ -412,7 +412,7 @@ func (p *Pair) clearedWhileHeld(now Instant, header protocol.Header, acts []Acti
 		p.freeRecv()
 		return p.startData(now, acts)
 	}
-	// A single CLEAR_TO_SEND may itself be a duplicate. It is used if no other packet follows.
+	// A single CLEAR_TO_SEND may itself be a duplicate, so it takes effect only if no other packet follows.
 	p.staleClear = deferredHeader{valid: true, header: header, receivedAt: now}
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
@@ -460,8 +460,8 @@ func (p *Pair) requestInWaitAck(now Instant, header protocol.Header, acts []Acti
 		acts = append(acts, Action{Kind: Note, ID: send.op.ID, Event: RequestTakenAsAck, Header: header})
 		return p.completeSend(now, acts)
 	}
-	// The peer is still in the send in which it was before it seemed to clear ours. That CLEAR_TO_SEND was a duplicate,
-	// and the peer did not read our DATA.
+	// The peer is still in the send that it was in before it seemed to clear ours. Its CLEAR_TO_SEND was a duplicate,
+	// and it did not read our DATA.
 	acts = append(acts, Action{Kind: Note, ID: send.op.ID, Event: ClearWasDuplicate, Header: header})
 	send.state, send.stateSince, send.timeouts = WaitClear, now, 0
 	send.deadline = timerAfter(now, p.cfg.Timing.ClearDeadline)
@@ -469,8 +469,8 @@ func (p *Pair) requestInWaitAck(now Instant, header protocol.Header, acts []Acti
 	return acts
 }
 
-// requestBeforeClear reports whether a BlockingCalls peer asked to send before our message was cleared, and has not
-// been answered.
+// requestBeforeClear reports whether a BlockingCalls peer sent a SEND_REQUEST before our message was cleared that was
+// not answered yet.
 func (p *Pair) requestBeforeClear() bool {
 	q := &p.deferred
 	return q.valid && q.header.Type == protocol.SendRequest && p.cfg.Peer.BlockingCalls &&
@@ -503,7 +503,7 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	if p.newSettings != nil {
 		p.applySendSettings()
 	}
-	// A peer that NumbersRequests and has refused the message no longer has its SEND_REQUEST.
+	// A peer that NumbersRequests and has refused the message has already discarded its SEND_REQUEST.
 	if _, refused := errors.AsType[*RemoteError](err); err != nil && send.requestsSent > 0 &&
 		!(refused && p.usesNumbers()) {
 		acts = p.revokeRequest(&send, acts)
@@ -515,8 +515,8 @@ func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	return acts
 }
 
-// CancelSend cancels a send. It returns false if DATA is already being sent. The message then continues, the caller
-// must keep the payload, and SendDone reports the outcome.
+// CancelSend cancels a send. It returns false if the Pair has begun to send DATA. The message then continues, the
+// caller must keep the payload, and SendDone reports the outcome.
 func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	send := &p.send
 	if send.state == Idle || send.op.ID != id || send.state == WaitAck {
@@ -532,13 +532,13 @@ func (p *Pair) CancelSend(now Instant, id ID, acts []Action) ([]Action, bool) {
 	return acts, true
 }
 
-// UnansweredClear returns the CLEAR_TO_SEND from a deployed peer that was not answered with DATA, and when it arrived.
+// UnansweredClear returns a deployed peer's CLEAR_TO_SEND that DATA has not answered, and the time at which it arrived.
 // Unless it is a late duplicate, the peer is blocked in a receive from this rank.
 func (p *Pair) UnansweredClear() (h protocol.Header, since Instant, ok bool) {
 	return p.unansweredClear.header, p.unansweredClear.receivedAt, p.unansweredClear.valid
 }
 
-// SendWait describes the wait of the message being sent, and returns false if there is no such message.
+// SendWait describes the wait of the current send. It returns false if no message is being sent.
 func (p *Pair) SendWait() (Wait, bool) {
 	send := &p.send
 	if send.state == Idle {

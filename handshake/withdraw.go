@@ -7,34 +7,35 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A zrlmpid can revoke a SEND_REQUEST or CLEAR_TO_SEND to another zrlmpid by sending a packet of the same type whose
-// call is BARRIER. All other nodes drop this packet. Its size field is the number of the SEND_REQUEST concerned plus 1.
-// It is not acknowledged: if it is lost, the peer continues the message and is sent another revocation.
+// A zrlmpid revokes a SEND_REQUEST or CLEAR_TO_SEND to another zrlmpid by a packet of the same type whose call is
+// BARRIER, which all other nodes drop. The size field of the revocation is the number of the SEND_REQUEST plus 1. A
+// revocation is not acknowledged: if it is lost, the peer continues the message, and its next packet is answered by
+// another revocation.
 
-// requestNumbers are the numbers of SEND_REQUESTs, and whether the peer uses them.
+// requestNumbers holds the numbers of SEND_REQUESTs, and whether the peer uses them.
 type requestNumbers struct {
 	// next is the number in our next SEND_REQUEST: the number of SEND_REQUESTs revoked so far.
 	next uint32
-	// revokedClear is the number of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last, plus 1. It is 0 once we have
-	// cleared another one.
+	// revokedClear is the number plus 1 of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last. It is 0 once we have
+	// cleared another SEND_REQUEST.
 	revokedClear uint32
-	// usedByPeer is set if the peer has used numbers. unnumbered is the number of answers without a number to numbered
-	// SEND_REQUESTs, and lastUnnumbered the time of the last one. unsupported is set once there were enough of them to
-	// show that the peer uses no numbers.
+	// usedByPeer is set if the peer has used numbers. unnumbered is the number of times that the peer answered a
+	// numbered SEND_REQUEST without a number, and lastUnnumbered the time of the last such answer. unsupported is set
+	// once there were enough of them to show that the peer uses no numbers.
 	usedByPeer, unsupported bool
 	unnumbered              int
 	lastUnnumbered          Instant
 }
 
-// maxUnnumbered is the number of answers without a number after which the peer is known to use none. A single one may
-// be late.
+// maxUnnumbered is the number of answers without a number that show that the peer uses no numbers. A single one may be
+// late.
 const maxUnnumbered = 3
 
-// answerSpacing is the minimum time between two such answers that both count. If they are closer together, one is a
-// duplicate of the other.
+// answerSpacing is the minimum time between two answers without a number for both to count. Of two closer answers, one
+// may be a duplicate.
 const answerSpacing = 50 * time.Millisecond
 
-// errRevoked is the error of a send whose CLEAR_TO_SEND was revoked after its caller was gone.
+// errRevoked is the error of a send whose caller was gone when the peer revoked its CLEAR_TO_SEND.
 var errRevoked = errors.New("the peer has revoked its CLEAR_TO_SEND")
 
 func (n *requestNumbers) reset() { n.usedByPeer, n.unsupported, n.unnumbered = false, false, 0 }
@@ -69,8 +70,8 @@ func (p *Pair) answersRevoked(now Instant, h protocol.Header) bool {
 }
 
 // revokeRequest abandons the SEND_REQUEST of a message that ends, which the peer may have received. If the peer uses
-// numbers, revokeRequest revokes it, and the next SEND_REQUEST has another number, so that the answers to the two can
-// be distinguished.
+// numbers, revokeRequest revokes the SEND_REQUEST and advances the number, so that the answer to the next SEND_REQUEST
+// is recognized.
 func (p *Pair) revokeRequest(send *sending, acts []Action) []Action {
 	if !p.usesNumbers() {
 		p.clearPending = true
@@ -106,7 +107,7 @@ func (p *Pair) onRevocation(now Instant, header protocol.Header, acts []Action) 
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
-// onRequestRevoked frees a receive whose message was cleared but will not come.
+// onRequestRevoked frees a receive whose cleared message will not come.
 func (p *Pair) onRequestRevoked(now Instant, h protocol.Header, acts []Action) []Action {
 	id := p.recv.op.ID
 	acts = append(acts, Action{Kind: Note, ID: id, Event: Withdrawn, Header: h}, Action{Kind: Repost, ID: id})
@@ -115,7 +116,7 @@ func (p *Pair) onRequestRevoked(now Instant, h protocol.Header, acts []Action) [
 }
 
 // onClearRevoked handles the revocation of a CLEAR_TO_SEND. It sends SEND_REQUEST again, because the peer drops the
-// DATA of this send. The SEND_REQUEST has a new number, so that a duplicate of the revocation has no effect.
+// DATA of this send. The new SEND_REQUEST has the next number, so that a duplicate of the revocation has no effect.
 func (p *Pair) onClearRevoked(now Instant, h protocol.Header, acts []Action) []Action {
 	send := &p.send
 	acts = append(acts, Action{Kind: Note, ID: send.op.ID, Event: Withdrawn, Header: h})
@@ -132,8 +133,8 @@ func (p *Pair) onClearRevoked(now Instant, h protocol.Header, acts []Action) []A
 	return p.transmitRequest(now, acts)
 }
 
-// onOtherRequest handles a SEND_REQUEST whose number differs from the number of the cleared message. If the number is
-// later, the cleared message was revoked and the revocation was lost. If it is earlier, the SEND_REQUEST is a late
+// onOtherRequest handles a SEND_REQUEST whose number differs from the cleared message's. A later number shows that the
+// cleared message was revoked and the revocation was lost. With an earlier number, the SEND_REQUEST is a late
 // duplicate.
 func (p *Pair) onOtherRequest(now Instant, h protocol.Header, acts []Action) []Action {
 	if int32(h.Size-p.recv.requestNumber) < 0 {
@@ -145,7 +146,8 @@ func (p *Pair) onOtherRequest(now Instant, h protocol.Header, acts []Action) []A
 }
 
 // RevokeRecv cancels a receive whose sender was already cleared, by revoking the CLEAR_TO_SEND. The peer keeps its
-// message for another receive. RevokeRecv does nothing and returns false if the peer is not known to support this.
+// message for another receive. If the peer is not known to support revocations, RevokeRecv does nothing and returns
+// false.
 func (p *Pair) RevokeRecv(now Instant, id ID, acts []Action) ([]Action, bool) {
 	recv := &p.recv
 	if !p.usesNumbers() || !recv.isActive() || recv.op.ID != id {

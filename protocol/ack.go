@@ -19,7 +19,7 @@ const (
 // AckInfo is the payload of an ACK in the extended profile.
 type AckInfo struct {
 	// MessageLimit is the number of the first message that the receiver of the ACK may not send yet. EagerLimit is the
-	// total number of eager bytes that it may send in the session, modulo 2³² (E20).
+	// total number of eager bytes that the receiver may send in the session, modulo 2³² (E20).
 	MessageLimit, EagerLimit uint32
 	// Delay is the time from the arrival of the newest acknowledged packet to the sending of this ACK. On the wire it
 	// is a whole number of microseconds, up to 71 minutes.

@@ -9,20 +9,20 @@ type DefectKind uint8
 const (
 	// DefectNone: the header is valid.
 	DefectNone DefectKind = iota
-	// DefectShort: there are fewer bytes than a header has. Offset is the number of bytes.
+	// DefectShort: the packet is shorter than a header. Offset is its length in bytes.
 	DefectShort
 	// DefectStartMark and DefectEndMark: a byte of the mark is not 0x96.
 	DefectStartMark
 	DefectEndMark
 	// DefectReserved: a byte that must be zero is not. Deployed nodes drop such a packet silently. In the extended
-	// profile, it means that byte 18 is not ExtVersion, or that a reserved bit of byte 19 has the wrong value.
+	// profile, byte 18 is not ExtVersion, or a reserved bit of byte 19 has the wrong value.
 	DefectReserved
 	// DefectCall and DefectType: the protocol page does not define the value of the call or type.
 	DefectCall
 	DefectType
-	// DefectLength and DefectChecksum: the length of the payload is not the one in the header, or the packet was
-	// corrupted in transit. These are defects of complete packets of the extended profile; only ParseExtended and
-	// ParseExtendedParts detect them.
+	// DefectLength: the payload length differs from the one in the header. DefectChecksum: the packet was corrupted in
+	// transit. Both are defects of complete packets of the extended profile, which only ParseExtended and
+	// ParseExtendedParts detect.
 	DefectLength
 	DefectChecksum
 	numDefects

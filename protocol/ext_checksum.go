@@ -10,8 +10,8 @@ var (
 	noChecksum [4]byte
 )
 
-// extChecksum computes the checksum of a packet as if the checksum field were 0. It does not modify the packet, which
-// may be part of the caller's recording. With FlagPlain, the checksum does not cover the payload (E43).
+// extChecksum returns the checksum of a packet, computed as if the checksum field were 0. It does not modify the
+// packet, which may be part of the caller's recording. With FlagPlain, the checksum does not cover the payload (E43).
 func extChecksum(header *[ExtHeaderLen]byte, payload []byte) uint32 {
 	sum := extHeaderSum(header)
 	if len(payload) == 0 || header[offFlags]&byte(FlagPlain) != 0 {
@@ -27,7 +27,7 @@ func extHeaderSumGeneric(header *[ExtHeaderLen]byte) uint32 {
 	return crc32.Update(sum, castagnoli, header[offEnd:])
 }
 
-// putExtChecksum computes the checksum of a packet, and writes it into the header. The payload is the concatenation of
+// putExtChecksum computes the checksum of a packet and writes it into the header. The payload is the concatenation of
 // the given parts.
 func putExtChecksum(header *[ExtHeaderLen]byte, payload [][]byte) {
 	sum := extHeaderSum(header)

@@ -108,23 +108,24 @@ type ExtHeader struct {
 	// Session is the session of the packet's sender, never 0. PeerSession is the session of its receiver, or 0 while
 	// the sender does not know it (E5–E8).
 	Session, PeerSession Session
-	// Number is the number of a numbered packet, from 1 up, or 0 for other packets (E3).
+	// Number is the packet number, from 1 up, or 0 in an unnumbered packet (E3).
 	Number uint32
-	// Acknowledged is the number of the first packet that the sender of this one has not received yet.
+	// Acknowledged is the number of the first packet that this packet's sender has not received yet.
 	Acknowledged uint32
-	// Message is the number of the message to which the packet belongs, from 1 up in each session and direction, or 0.
+	// Message is the number of the packet's message, from 1 up in each session and direction, or 0 in a packet that
+	// belongs to no message.
 	Message uint32
 	// Comm is the communicator of the message.
 	Comm uint32
 	// Tag is the tag of the message, 0 to MaxExtTag. In ERROR it is the ErrorCode; in ACK it is 0 or the number of a
 	// question (E53).
 	Tag uint32
-	// Length is the length of the message in bytes. In CLEAR_TO_SEND it is the number of bytes that the receiver
-	// accepts. In ACK it is the number of packets that the sender of the ACK accepts (E32), where 0 means 512, or the
-	// length of a report (E53).
+	// Length is the length of the message in bytes; in CLEAR_TO_SEND, it is the number of bytes that the receiver
+	// accepts. In ACK it is the length of a report (E53), or the number of packets that the ACK's sender accepts (E32),
+	// where 0 means 512.
 	Length uint32
-	// Offset is the offset of the payload in the message or report, in bytes. In an ACK without a part of a report, it
-	// is the payload length of a probe (E35), or 0.
+	// Offset is the offset of the payload in the message or report, in bytes. In an ACK that carries no part of a
+	// report, it is the payload length of a probe (E35), or 0.
 	Offset uint32
 	// Clock is the send time of a numbered packet or HELLO, by its sender's clock. In any other ACK it is the Clock of
 	// the packet that its sender received last (E25).
@@ -152,7 +153,7 @@ func (s *Session) UnmarshalText(text []byte) error {
 // Code returns the error code of an ERROR packet.
 func (h *ExtHeader) Code() ErrorCode { return ErrorCode(h.Tag) }
 
-// IsNumbered reports whether the packet has a number and is retransmitted until it is acknowledged (E3).
+// IsNumbered reports whether the packet has a number, so that it is retransmitted until it is acknowledged (E3).
 func (h *ExtHeader) IsNumbered() bool {
 	switch h.Type {
 	case SendRequest, ClearToSend, Data:

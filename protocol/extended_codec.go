@@ -105,8 +105,8 @@ func ParseExtendedParts(header, payload []byte) (hdr ExtHeader, defect Defect) {
 	return hdr, checkExtFields(b[:])
 }
 
-// Parse is a faster ParseExtended, which decodes a packet into h. If the packet is invalid, Parse returns false without
-// a reason, and h is undefined.
+// Parse is a faster ParseExtended that decodes a packet into h. If the packet is invalid, Parse returns false without a
+// reason, and h is undefined.
 func (h *ExtHeader) Parse(packet []byte) (payload []byte, ok bool) {
 	if len(packet) < ExtHeaderLen {
 		return nil, false
@@ -130,8 +130,7 @@ func (h *ExtHeader) ParseParts(header, payload []byte) bool {
 }
 
 // ParseExtendedHeader decodes a header without its payload, and returns the payload length that the header announces,
-// in bytes. It cannot check the payload and the checksum. It is meant for tools that read streams and truncated
-// recordings.
+// in bytes. It checks neither the payload nor the checksum. Tools use it to read streams and truncated recordings.
 func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 	if d = checkExtFrame(b); !d.OK() {
 		return h, 0, d
@@ -159,8 +158,8 @@ func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Clock = binary.LittleEndian.Uint32(b[offClock:])
 }
 
-// checkExtFrame makes the checks that precede the check of the payload length: the length of the header, its marks and
-// its version.
+// checkExtFrame checks the length of the header, its marks and its version. These checks precede the check of the
+// payload length.
 func checkExtFrame(b []byte) Defect {
 	if len(b) < ExtHeaderLen {
 		return Defect{Kind: DefectShort, Offset: uint8(len(b)), Want: ExtHeaderLen}
@@ -181,7 +180,7 @@ func checkExtVersion(b []byte) Defect {
 	return Defect{}
 }
 
-// checkExtFields makes the checks that follow the check of the checksum: call, type and reserved flags.
+// checkExtFields checks the call, the type and the reserved flags. These checks follow the check of the checksum.
 func checkExtFields(b []byte) Defect {
 	if Call(b[offCall]) >= numCalls {
 		return Defect{Kind: DefectCall, Offset: offCall, Got: b[offCall]}

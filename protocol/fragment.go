@@ -6,8 +6,8 @@ package protocol
 type Shape struct {
 	// MaxDatagram is the maximum length of a datagram in bytes, including the header.
 	MaxDatagram int
-	// PadLines is set to pad the payload with zero bytes to whole lines of 8 bytes, as the FPGA does. A message of 0
-	// words is then sent with one line of padding.
+	// PadLines pads the payload with zero bytes to whole lines of 8 bytes, as the FPGA does. A message of 0 words then
+	// consists of one line of padding.
 	PadLines bool
 	// LongTail allows the last datagram to exceed MaxDatagram by one line, if this avoids a further datagram of a single
 	// line and the message ends in the second half of a 16-byte word. The MPE's output queue does this if the number
@@ -70,7 +70,7 @@ func (s Shape) ImpliesGap(left, n int64) bool {
 	return 0 < n && n < left && n != full && n <= full+LineLen && ((left-n)%full == 0 || (left+padding-n)%full == 0)
 }
 
-// NumDatagrams returns the number of datagrams into which a message of the given number of words is fragmented.
+// NumDatagrams returns the number of datagrams that a message of the given number of words needs.
 func (s Shape) NumDatagrams(words uint32) int64 {
 	total := s.PayloadBytes(words)
 	first := s.PayloadAt(0, total)

@@ -2,9 +2,9 @@ package protocol
 
 import "fmt"
 
-// On a TCP stream, a packet consists of its header and, if it is DATA, size × 4 bytes of payload. There is no
-// padding. Other packets have no payload, whatever their size field is. The protocol page covers only UDP, and
-// upstream does not support TCP, so only zrlmpid uses this framing.
+// On a TCP stream, a DATA packet consists of its header and size × 4 bytes of payload, without padding. All other
+// packets consist of a header alone, whatever their size field is. The protocol page covers only UDP, and upstream does
+// not support TCP, so only zrlmpid uses this framing.
 
 // StreamPayload returns the number of payload bytes that follow h on a stream.
 func (h Header) StreamPayload() int64 {
@@ -23,7 +23,8 @@ func (h Header) CheckStreamPayload(length int) error {
 	return nil
 }
 
-// FrameError reports an invalid header on a stream. The rest of the stream cannot be decoded: close the stream.
+// FrameError reports an invalid header on a stream. The rest of the stream cannot be decoded, so the caller should
+// close the stream.
 type FrameError struct {
 	// Offset is the position of the offending header in the stream, in bytes.
 	Offset int64

@@ -8,7 +8,7 @@ import (
 )
 
 // FrameBuffer is the size of a FrameReader's buffer in bytes, and the maximum length of a piece of payload that it
-// returns. A FrameReader never allocates more than this buffer, whatever a header says.
+// returns. A FrameReader never allocates more than this buffer, whatever length a header announces.
 const FrameBuffer = 64 << 10
 
 // FrameReader splits a stream into headers and pieces of payload.
@@ -18,7 +18,7 @@ type FrameReader struct {
 	offset   int64
 	profile  Profile
 	maxWords uint32
-	// current is the last header, and remaining the number of bytes of its payload that were not read yet.
+	// current is the last header, and remaining the number of bytes of its payload still to be read.
 	current   Header
 	remaining int64
 	err       error
@@ -31,11 +31,11 @@ func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader 
 
 // Frame is a header, or a piece of the payload that follows it.
 type Frame struct {
-	// Header is the header itself, or the header to which the payload belongs.
+	// Header is the header itself, or the header of the packet that the payload belongs to.
 	Header Header
 	// IsPayload distinguishes a piece of payload from a header.
 	IsPayload bool
-	// Bytes are the HeaderLen bytes of the header, or 1 to FrameBuffer bytes of payload. They are valid until the next
+	// Bytes holds the HeaderLen bytes of the header, or 1 to FrameBuffer bytes of payload. It is valid until the next
 	// call of Next.
 	Bytes []byte
 	// Remaining is the number of payload bytes of this packet that follow Bytes.

@@ -15,8 +15,8 @@ const (
 	Port = 2718
 	// WordLen is the length of a word in bytes. Sizes on the wire are in words.
 	WordLen = 4
-	// MaxDatagram is the length in bytes, including the header, of the longest datagram that deployed nodes send. It is
-	// determined by the VXLAN of the deployed network.
+	// MaxDatagram is the length in bytes, including the header, of the longest datagram that deployed nodes send. The
+	// VXLAN of the deployed network carries no longer one.
 	MaxDatagram = 1416
 	// MaxRanksFPGA and MaxRanksCPU are the maximum numbers of ranks in a cluster that the deployed FPGA and upstream's
 	// CPU library support.
@@ -50,7 +50,7 @@ type Header struct {
 	Call Call
 	// Type is the packet type.
 	Type Type
-	// Tag is the tag of the message in profile V09. The other profiles do not transmit it, and it is 0.
+	// Tag is the tag of the message in profile V09. It is 0 in the other profiles, which do not transmit it.
 	Tag uint8
 }
 
@@ -66,7 +66,7 @@ func (h Header) String() string {
 	return s
 }
 
-// Profile is a dialect of the header. The configurations of two ranks that communicate must name the same Profile.
+// Profile is a dialect of the header. Two ranks that communicate must be configured with the same Profile.
 type Profile uint8
 
 const (
@@ -77,7 +77,7 @@ const (
 	V09
 	// Extended is the profile for two ranks that both run zrlmpid. Its header is longer. PutExtended and ParseExtended
 	// handle its complete packets. Put and Parse of this Profile handle only the frame, which is the first HeaderLen
-	// bytes, so Put does not make a complete packet, and Parse does not verify the checksum.
+	// bytes: Put makes no complete packet, and Parse does not verify the checksum.
 	Extended
 	numProfiles
 )
@@ -153,7 +153,7 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 	if p == V09 {
 		from = offReserved
 	}
-	// Compare bytes 20–27 at once, and 18 and 19 on their own.
+	// Compare bytes 20–27 at once, and bytes 18 and 19 separately.
 	if b[offReserved] != 0 || (from == offTag && b[offTag] != 0) ||
 		binary.LittleEndian.Uint64(b[offReserved+1:]) != 0 {
 		return Header{}, firstMismatch(b, from, offEnd, 0, DefectReserved)

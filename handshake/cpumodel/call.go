@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// baseTimeout is the first time-out, measured from the latest datagram. timeoutStep is added for each earlier
-	// time-out in the call.
+	// baseTimeout is the first timeout, measured from the latest datagram. timeoutStep is added for each earlier
+	// timeout in the call.
 	baseTimeout = 100 * time.Millisecond
 	timeoutStep = time.Second
-	// maxTimeouts is the maximum number of time-outs in a call.
+	// maxTimeouts is the maximum number of timeouts in a call.
 	maxTimeouts = 3
 )
 
-// enter enters a state and executes its first actions. If the awaited header was already received, it continues with
+// enter enters a state and executes its first actions. If the awaited header was already deferred, enter continues with
 // the next state.
 func (m *Model) enter(s state) {
 	m.state = s
@@ -51,13 +51,13 @@ func (m *Model) enter(s state) {
 	m.rearm()
 }
 
-// rearm sets the time-out of the next recvfrom. Every recvfrom has the full time-out.
+// rearm restarts the full timeout for the next recvfrom.
 func (m *Model) rearm() {
 	m.nextAt = m.now + baseTimeout + time.Duration(m.timeouts)*timeoutStep +
 		m.cfg.TimeoutDelay[min(m.timeouts, maxTimeouts-1)]
 }
 
-// deadline returns the time at which the recvfrom in progress times out, and false if it does not time out.
+// deadline returns the time at which the recvfrom in progress times out, and false if it has no timeout.
 func (m *Model) deadline() (time.Duration, bool) {
 	switch m.state {
 	case waitClear, waitAck, waitData:
@@ -68,7 +68,7 @@ func (m *Model) deadline() (time.Duration, bool) {
 
 func (m *Model) stalled() bool { return m.now < m.stalledUntil }
 
-// run steps the process until it cannot make progress.
+// run steps the process until it is blocked.
 func (m *Model) run() {
 	for m.crashReason == "" && !m.stalled() && m.step() {
 	}
@@ -101,7 +101,7 @@ func (m *Model) step() bool {
 	return false
 }
 
-// continueCall continues the call after a datagram. complete reports whether the datagram ends the wait.
+// continueCall continues the call after a datagram. complete reports whether the datagram completes the wait.
 func (m *Model) continueCall(complete bool) {
 	switch {
 	case m.crashReason != "":
@@ -122,8 +122,8 @@ func (m *Model) continueCall(complete bool) {
 	}
 }
 
-// onTimeout retransmits the packet with which the wait began. It discards the part of a message received so far, but
-// the bytes remain in the receive buffer.
+// onTimeout retransmits the packet that began the wait. It discards the part of a message received so far, but leaves
+// its bytes in the receive buffer.
 func (m *Model) onTimeout() {
 	m.timeouts++
 	if m.state == waitAck {
@@ -159,8 +159,8 @@ func (m *Model) transmit(b []byte) {
 	m.transmitted = append(m.transmitted, Packet{To: m.peer, At: m.now, Bytes: slices.Clone(b)})
 }
 
-// NextEvent returns the time at which the process acts next, provided that nothing arrives before: a time-out expires,
-// or a pause or stall ends. It returns false if there is no such time.
+// NextEvent returns the time at which the process acts next if nothing arrives before: the end of a timeout, pause or
+// stall. It returns false if the process would not act.
 func (m *Model) NextEvent() (time.Duration, bool) {
 	switch {
 	case m.crashReason != "" || m.state == idle:

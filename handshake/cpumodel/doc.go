@@ -18,7 +18,7 @@
 //
 // A process that is not in a call reads nothing: datagrams remain in the socket until the next call.
 //
-// Not modeled: source ports (the library ignores them), how the kernel rounds time-outs and accounts the memory of a
+// Not modeled: source ports (the library ignores them), how the kernel rounds timeouts and accounts the memory of a
 // datagram, and random memory contents of the process. A wait begins with 32 zero bytes where the library has an
 // uninitialized array, and a receive with a zeroed buffer where it has memory from malloc. The difference matters only
 // for datagrams of less than 32 bytes, whose missing bytes the library takes from that memory.

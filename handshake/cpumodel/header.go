@@ -12,7 +12,7 @@ const (
 	mark      = 0x96
 )
 
-// header contains the fields of a header that the library reads. The library accepts undefined types and calls.
+// header holds the fields of a header that the library reads. The library accepts undefined types and calls.
 type header struct {
 	dst, src, size uint32
 	call           protocol.Call
@@ -52,12 +52,11 @@ func (h header) bytes() []byte {
 	return b
 }
 
-// deferredHeaders contains the newest unexpected header from each source rank.
+// deferredHeaders holds the newest unexpected header from each source rank.
 type deferredHeaders struct {
 	headers [maxRanks]header
 	skip    [maxRanks]bool
-	// num is the number of calls of put minus the number of calls of drop. It thus still counts headers that were
-	// overwritten.
+	// num is the number of calls of put minus the number of calls of drop, so it still counts overwritten headers.
 	num int
 }
 
@@ -80,8 +79,7 @@ func (d *deferredHeaders) put(h header) bool {
 	return true
 }
 
-// get returns the header stored under a rank, and whether one is stored. The header remains stored until drop is
-// called.
+// get returns the header stored for a rank, if any. The header remains stored until drop is called.
 func (d *deferredHeaders) get(rank int) (header, bool) {
 	if d.num == 0 || d.skip[rank] {
 		return header{}, false

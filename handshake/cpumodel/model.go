@@ -11,14 +11,14 @@ import (
 const (
 	// maxRanks is the number of ranks that the library supports.
 	maxRanks = 128
-	// maxCount is the maximum number of words in a call. The library computes the number of bytes as a signed 32-bit
-	// number.
+	// maxCount is the maximum number of words in a call, because the library computes the number of bytes as a signed
+	// 32-bit number.
 	maxCount = 1<<29 - 1024
-	// socketBytes is the size of the receive buffer for which the library asks, in bytes.
+	// socketBytes is the size of the receive buffer that the library requests, in bytes.
 	socketBytes = 16 << 20
 	// longMessage is the maximum number of words in a message that the library sends without pauses.
 	longMessage = 65536
-	// pause is the pause for which the library asks after each datagram of a longer message.
+	// pause is the pause that the library requests after each datagram of a longer message.
 	pause = 1100 * time.Nanosecond
 )
 
@@ -28,22 +28,21 @@ type Config struct {
 	Rank int
 	// Peers are the other ranks of the cluster, each with its own IP address.
 	Peers []int
-	// SocketBytes is the maximum total payload of the datagrams in the socket, in bytes. 0 means 16 MiB, for which the
-	// library asks. Linux grants at most twice net.core.rmem_max, and counts more bytes for a datagram than its
-	// payload.
+	// SocketBytes is the maximum total payload of the datagrams in the socket, in bytes. 0 means 16 MiB, which the
+	// library requests. Linux grants at most twice net.core.rmem_max, and charges more than its payload for a datagram.
 	SocketBytes int
-	// Pause is the pause after each datagram of a message of more than 65536 words. 0 means 1.1 µs, for which the
-	// library asks. With common kernels, the pause really takes about 130 µs.
+	// Pause is the pause after each datagram of a message of more than 65536 words. 0 means 1.1 µs, which the library
+	// requests. With common kernels, the pause really takes about 130 µs.
 	Pause time.Duration
-	// TimeoutDelay contains the delays with which the first, second and third time-out of a call expire. Linux counts
-	// ticks, and is less precise for longer times. With 250 ticks per second, the first time-out expires up to 4 ms
+	// TimeoutDelay holds the delays by which the first, second and third timeout of a call expire late. Linux counts
+	// ticks, and is less precise for longer times. With 250 ticks per second, the first timeout expires up to 4 ms
 	// late, the second up to 32 ms, and the third up to 256 ms.
 	TimeoutDelay [maxTimeouts]time.Duration
 }
 
 // Packet is a datagram that the model transmits.
 type Packet struct {
-	// To is the rank to whose address the datagram is sent.
+	// To is the rank that the datagram is sent to.
 	To int
 	// At is the send time, in the caller's time.
 	At time.Duration
@@ -55,7 +54,7 @@ var (
 	// ErrBusy reports that a call is already in progress. A program has only one call at a time, because the library's
 	// calls block.
 	ErrBusy = errors.New("cpumodel: a call is still in progress")
-	// ErrRank reports that the rank is not a peer. The real library ends the process.
+	// ErrRank reports that the rank is not a peer. The real library exits the process.
 	ErrRank = errors.New("cpumodel: rank is not a peer")
 	// ErrCount reports that the number of words exceeds the maximum for one call.
 	ErrCount = errors.New("cpumodel: more words than one MPI call can transfer")
@@ -91,7 +90,7 @@ type Model struct {
 
 	// stalledUntil is the end of the current stall.
 	stalledUntil time.Duration
-	// interrupted is set if recvfrom has failed with EINTR. The process handles that when it runs again.
+	// interrupted is set if recvfrom has failed with EINTR. The process handles the failure when it runs again.
 	interrupted bool
 	crashReason string
 
@@ -106,11 +105,11 @@ type Model struct {
 	done   bool
 	data   []byte // the program's words
 	buf    []byte // the receive buffer
-	// unsent is the rest of DATA while it is being sent.
+	// unsent is the part of DATA that is still to be sent.
 	unsent []byte
-	// nextAt is the time at which the next datagram of DATA is sent, or the recvfrom in progress times out.
+	// nextAt is the time at which the next datagram of DATA is sent, or at which the recvfrom in progress times out.
 	nextAt time.Duration
-	// timeouts is the number of time-outs in the call so far.
+	// timeouts is the number of timeouts in the call so far.
 	timeouts int
 	wait     wait
 }
@@ -132,8 +131,7 @@ func New(cfg Config) *Model {
 	return &Model{cfg: cfg, socket: socket{limit: cfg.SocketBytes}, deferred: newDeferredHeaders(), wait: wait{from: -1}}
 }
 
-// Send starts MPI_Send of words to rank dst. It copies the words. The error wraps ErrBusy, ErrRank, ErrCount or
-// ErrCrashed.
+// Send starts MPI_Send of a copy of words to rank dst. The error wraps ErrBusy, ErrRank, ErrCount or ErrCrashed.
 func (m *Model) Send(now time.Duration, dst int, words []uint32) error {
 	if err := m.checkCall("send to", dst, len(words)); err != nil {
 		return err
@@ -194,16 +192,15 @@ func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 	m.run()
 }
 
-// Stall suspends the process for d, as on a busy host. Incoming datagrams wait in the socket, and the kernel's
-// time-outs continue. When the process runs again, it reads a datagram from the socket even if the time-out has
-// expired.
+// Stall suspends the process for d, as on a busy host. Incoming datagrams are queued in the socket, and the kernel's
+// timeouts continue. When the process runs again, it reads a queued datagram even if the timeout has expired.
 func (m *Model) Stall(now, d time.Duration) {
 	m.advance(now)
 	m.stalledUntil = max(m.stalledUntil, m.now+d)
 }
 
 // Stop is like Stall, but for a process that is stopped and continued by signals (SIGSTOP and SIGCONT, a debugger, the
-// freezer of a container). A wait with a time-out then ends with EINTR, which the library mistakes for a datagram of -1
+// freezer of a container). A wait with a timeout then ends with EINTR, which the library mistakes for a datagram of -1
 // bytes.
 func (m *Model) Stop(now, d time.Duration) {
 	m.advance(now)
@@ -239,7 +236,7 @@ func (m *Model) Result() (words []uint32, done bool) {
 	return words, m.done
 }
 
-// Crashed reports whether the process has written outside its memory, and where. A real process may crash later, or not
+// Crashed reports whether the process has written outside its memory, and where. A real process may crash later or not
 // at all.
 func (m *Model) Crashed() (why string, crashed bool) { return m.crashReason, m.crashReason != "" }
 

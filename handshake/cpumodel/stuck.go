@@ -2,8 +2,8 @@ package cpumodel
 
 import "fmt"
 
-// Stuck reports whether the process is in a call that it cannot leave by itself, and the reason. A process that is idle
-// or waiting for a SEND_REQUEST is not stuck; the latter wait has no time-out by design.
+// Stuck reports whether the process is in a call that it cannot leave by itself, and why. A process that is idle or
+// waits for a SEND_REQUEST is not stuck; the wait for SEND_REQUEST has no timeout by design.
 func (m *Model) Stuck() (string, bool) {
 	why := m.stuckReason()
 	if why == "" {

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// maxDatagram is the maximum length of a datagram that the library sends. Longer messages need several datagrams.
+	// maxDatagram is the maximum length of a datagram that the library sends. It splits longer messages.
 	maxDatagram = protocol.MaxDatagram
-	// recvSlack is the number of bytes by which the receive buffer is longer than the payload.
+	// recvSlack is the number of bytes in the receive buffer beyond the payload.
 	recvSlack = headerLen + 32
 )
 
-// wait is the state of a wait for a header and its payload. The library has these variables on its stack.
+// wait is the state of a wait for a header and its payload. The library keeps these variables on its stack.
 type wait struct {
 	typ  protocol.Type
 	call protocol.Call
-	// recvBuf is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer.
-	// It still contains data of earlier datagrams.
+	// recvBuf is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer,
+	// which still contains data of earlier datagrams.
 	recvBuf []byte
-	// max is the maximum number of bytes that recvfrom writes. It is also the length, with the header, of a message of
-	// several datagrams.
+	// max is the maximum number of bytes that recvfrom writes, and the total length of a fragmented message, with the
+	// header.
 	max int
 	// isFragmented is set if the message needs more than one datagram.
 	isFragmented bool
@@ -35,8 +35,8 @@ type wait struct {
 	size uint32
 }
 
-// startWait begins a wait for a header, and reports whether it has found the header among the deferred ones. It does
-// not check from where a deferred header came.
+// startWait begins a wait for a header, and reports whether the header was already deferred. It does not check the
+// source of the deferred header.
 func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	payload := 0
 	if typ == protocol.Data {
@@ -65,8 +65,8 @@ func (m *Model) isAwaited(h header) bool {
 	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.wait.typ && h.call == m.wait.call
 }
 
-// read handles the result n of recvfrom, which is the length of the datagram d, or -1 after a signal. It defers a
-// header that is not the awaited one, and reports whether the wait is over.
+// read handles the result n of recvfrom: the length of datagram d, or -1 after a signal. It defers a valid header other
+// than the awaited one, and reports whether the wait is complete.
 func (m *Model) read(d datagram, n int) bool {
 	w := &m.wait
 	if n >= 0 {
@@ -103,12 +103,12 @@ func (w *wait) count(n int) bool {
 	return !w.isFragmented || int64(w.received) >= int64(w.max)
 }
 
-// timedOutResult is the result of a wait that the library interprets as a time-out.
+// timedOutResult is the result of a wait that the library takes for a timeout.
 const timedOutResult = -3
 
-// result returns the result of a wait that ended with a header. In a wait without payload, it is the size in the
-// header. Otherwise it is the number of payload bytes that the library has computed, which is negative if the datagram
-// was shorter than a header.
+// result returns the result of a wait that a header completed. In a wait without payload, it is the size in the header.
+// Otherwise it is the number of payload bytes as the library computes it, which is negative after a datagram shorter
+// than a header.
 func (w *wait) result() int32 {
 	if w.typ == protocol.Data {
 		return int32(w.received - headerLen)
@@ -116,8 +116,8 @@ func (w *wait) result() int32 {
 	return int32(w.size)
 }
 
-// deliver copies the payload to the program's buffer. Like the library, it compares the lengths as unsigned numbers, so
-// that a negative one is large.
+// deliver copies the payload to the program's buffer. Like the library, it compares lengths as unsigned numbers, so
+// that a negative length counts as a large one.
 func (m *Model) deliver() {
 	n := m.wait.result()
 	length := uint64(math.MaxUint64)

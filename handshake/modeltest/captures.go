@@ -20,7 +20,7 @@ import (
 // capturesDir is the directory of the captures, relative to the directory of a package next to this one.
 const capturesDir = "../../capture/testdata/captures"
 
-// RecordedPacket is a packet in a capture. At is the time since the first packet. From and To are ranks.
+// RecordedPacket is a packet in a capture. At is the time since the first packet; From and To are ranks.
 type RecordedPacket struct {
 	At       time.Duration
 	From, To int
@@ -66,7 +66,7 @@ func ReadCapture(t *testing.T, name string) []RecordedPacket {
 	}
 }
 
-// CheckCoverage fails the test unless names are the names of all captures.
+// CheckCoverage fails the test unless names lists exactly the captures in the directory.
 func CheckCoverage(t *testing.T, names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(capturesDir, "*.pcap"))
@@ -93,8 +93,8 @@ type SentPacket struct {
 	Bytes []byte
 }
 
-// CompareCapture fails the test unless a rank sent exactly the recorded packets in order, each no later than it was
-// recorded and at most slack earlier.
+// CompareCapture fails the test unless a rank sent exactly the recorded packets, in order, each no later than recorded
+// and at most slack earlier.
 func CompareCapture(t *testing.T, rank int, sent []SentPacket, want []RecordedPacket, slack time.Duration) {
 	t.Helper()
 	for i, packet := range want {

@@ -47,8 +47,7 @@ func DecodeWords(b []byte) []uint32 {
 	return words
 }
 
-// PatternWords returns the n words that the programs in the captures send in a round. rank is the rank that first sends
-// them.
+// PatternWords returns the n words that the recorded programs send in a round. rank is the first rank to send them.
 func PatternWords(round, rank, n int) []uint32 {
 	words := make([]uint32, n)
 	for i := range words {

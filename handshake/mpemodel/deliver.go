@@ -8,8 +8,8 @@ const (
 	maxPendingDone = 4
 )
 
-// dequeuer passes payload to the wrapper line by line. It knows how many lines a message has, but not where a message
-// ends, so words left over from one message become the first words of the next.
+// dequeuer passes payload to the wrapper line by line. It counts the lines of a message, but does not see where a
+// message ends, so words left over from one message become the first words of the next.
 type dequeuer struct {
 	fifo        []word
 	lengths     []uint32 // lengths of the next messages, in lines
@@ -18,7 +18,7 @@ type dequeuer struct {
 	active              bool
 	wantLines, gotLines uint32
 	secondLine          []byte // second line of the current word, or nil
-	donePending         bool   // a message was delivered, and pendingDone must be incremented when there is space
+	donePending         bool   // a delivered message still has to be counted in pendingDone
 }
 
 // hasSpace reports whether the MPE can write another word.
@@ -59,14 +59,14 @@ func (d *dequeuer) step(w *wrapper) bool {
 	return true
 }
 
-// deliver passes one whole line to the wrapper, even if the datagram filled only a part of it. A datagram that ends
-// within a line thus shifts the following data by a zero word.
+// deliver passes one whole line to the wrapper, even if the datagram filled only a part of it. A datagram that ends in
+// the middle of a line thus shifts the following data by a zero word.
 func (d *dequeuer) deliver(w *wrapper, line []byte) {
 	d.gotLines++
 	last := d.gotLines >= d.wantLines
 	w.storeLine(binary.LittleEndian.Uint32(line), binary.LittleEndian.Uint32(line[4:]), last)
 	if last {
-		// A second line of the current word is lost.
+		// The second line of the current word is lost.
 		d.secondLine = nil
 		d.active = false
 		d.donePending = true

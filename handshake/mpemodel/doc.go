@@ -11,7 +11,7 @@
 //
 // The model is pure: it uses no goroutine, clock, socket or randomness. The caller passes the time since an epoch of
 // its choice to every call, passes in the datagrams that arrive, and collects the datagrams that are sent. Work inside
-// the FPGA takes no time; only time-outs do.
+// the FPGA takes no time; only timeouts do.
 //
 // Modeled parts, from the network up:
 //
@@ -22,5 +22,5 @@
 // and the way back: wrapper → MPE → queue that fragments datagrams → TakePackets.
 //
 // Not modeled: the wrapper's variant for buffers in DRAM, the source port (all datagrams of a peer count as sent from
-// one port), and the doubled time-outs of hardware whose state machine runs at half the clock.
+// one port), and the doubled timeouts of hardware whose state machine runs at half the clock.
 package mpemodel

@@ -2,7 +2,7 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// run steps all parts until none of them can make progress.
+// run steps all parts until every part is blocked.
 func (m *Model) run() {
 	for m.in.fillFIFOs() || m.step() || m.dequeuer.step(&m.wrapper) || m.wrapper.step() {
 	}
@@ -69,8 +69,8 @@ func (m *Model) startData() {
 	m.state = sendData
 }
 
-// transmitData sends the whole message. It need not search for a deferred ACK, because startData has emptied the cache
-// line and nothing was read since.
+// transmitData sends the whole message. It need not look for a deferred ACK, because startData has emptied the cache
+// line and the MPE has read nothing since.
 func (m *Model) transmitData() {
 	m.transmit(m.wrapper.appendLines(m.packet(protocol.Data, m.call.count)))
 	m.expect(protocol.Ack, m.call.call.Counterpart())
@@ -78,8 +78,8 @@ func (m *Model) transmitData() {
 	m.state = wait4Ack
 }
 
-// startReceive searches for a deferred SEND_REQUEST. If it finds another header instead, it enters the wait for ACK,
-// although it still expects SEND_REQUEST, and keeps the counter at the value of an earlier wait (trap 2).
+// startReceive looks for a deferred SEND_REQUEST. If it finds another header, it enters the wait for ACK, although it
+// still expects SEND_REQUEST, and leaves the counter at its value in an earlier wait (trap 2).
 func (m *Model) startReceive() {
 	m.expect(protocol.SendRequest, m.call.call.Counterpart())
 	h, ok := m.cache.lookup(m.expected.src)
@@ -103,7 +103,7 @@ func (m *Model) sendClear() {
 	m.state = recvStart
 }
 
-// acknowledge ends a receive. A message is acknowledged only once, even if its DATA is retransmitted (trap 6).
+// acknowledge ends a receive. It runs once per message, even if the peer retransmits DATA (trap 6).
 func (m *Model) acknowledge() {
 	m.transmit(m.packet(protocol.Ack, 0))
 	m.finish()

@@ -2,7 +2,7 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// expectation is the header for which the MPE is waiting.
+// expectation is the header that the MPE waits for.
 type expectation struct {
 	src  uint32
 	typ  protocol.Type
@@ -18,8 +18,8 @@ const (
 	invalid                   // 2: not a header; the bytes are discarded
 )
 
-// parse decodes a header as the MPE does. It accepts undefined calls and types, but the source rank must have a
-// cache line.
+// parse decodes a header as the MPE does: it accepts undefined calls and types, but only source ranks that have a cache
+// line.
 func parse(b []byte) (protocol.Header, bool) {
 	h, d := protocol.CloudFPGA.Parse(b)
 	switch d.Kind {
@@ -37,13 +37,13 @@ func (e expectation) check(h protocol.Header) verdict {
 	return awaited
 }
 
-// cache contains one deferred header per source rank. A newer header overwrites it (trap 1).
+// cache holds one deferred header per source rank. A newer header overwrites it (trap 1).
 type cache struct {
 	lines [protocol.MaxRanksFPGA]protocol.Header
 	valid [protocol.MaxRanksFPGA]bool
 }
 
-// deferHeader stores h under the source rank in h, which may differ from the rank from which h came.
+// deferHeader stores h under the source rank in h, which may differ from the rank that sent it.
 func (c *cache) deferHeader(h protocol.Header) {
 	c.lines[h.Src] = h
 	c.valid[h.Src] = true

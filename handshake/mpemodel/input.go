@@ -1,7 +1,7 @@
 package mpemodel
 
 const (
-	// lineLen is the width of the shell's data path in bytes, wordLen the width of the MPE's.
+	// lineLen is the width of the shell's data path in bytes, and wordLen the width of the MPE's data path.
 	lineLen = 8
 	wordLen = 2 * lineLen
 	// maxSources is the depth of the FIFO of source ranks.
@@ -20,12 +20,12 @@ type word struct {
 // words returns the number of 32-bit words that the MPE counts for w.
 func (w word) words() uint32 { return uint32((w.n + 3) / 4) }
 
-// input is the interface between the shell and the MPE. It consists of two FIFOs, for data and for source ranks,
-// which are read independently. A reader that reads a word too many or too few leaves the FIFOs out of step.
+// input is the interface between the shell and the MPE. It consists of two FIFOs, for data and for source ranks, which
+// the MPE reads independently. A read of one word too many or too few puts the FIFOs out of step.
 type input struct {
 	words   []word
 	sources []int
-	// heldWords is the rest of a datagram that did not fit into the FIFOs.
+	// heldWords is the rest of a datagram that the FIFOs could not hold.
 	heldWords        []word
 	heldSource       int
 	heldSourceQueued bool // its source is already in the FIFO
@@ -34,7 +34,7 @@ type input struct {
 	dropped              int
 }
 
-// enqueue passes a datagram from the network to the shell. While the shell holds one back, it drops further ones.
+// enqueue passes a datagram from the network to the shell. While the shell holds a datagram back, it drops later ones.
 func (in *input) enqueue(source int, b []byte) {
 	if len(in.heldWords) > 0 {
 		in.dropped++
@@ -50,7 +50,7 @@ func (in *input) enqueue(source int, b []byte) {
 	in.heldSource, in.heldSourceQueued = source, false
 }
 
-// fillFIFOs moves as much of the held datagram as fits into the FIFOs, and reports whether it has moved anything.
+// fillFIFOs moves as much of the held datagram as fits into the FIFOs, and reports whether it moved anything.
 func (in *input) fillFIFOs() bool {
 	moved := false
 	for len(in.heldWords) > 0 && (in.maxWords == 0 || len(in.words) < in.maxWords) {
@@ -72,7 +72,7 @@ func (in *input) sourcesFull() bool {
 	return in.maxSources > 0 && len(in.sources) >= in.maxSources
 }
 
-// readable reports whether there is something to read in a wait, which needs both data and a source rank.
+// readable reports whether a wait can read, which requires both data and a source rank.
 func (in *input) readable() bool { return len(in.words) > 0 && len(in.sources) > 0 }
 
 func (in *input) popWord() (word, bool) {

@@ -12,23 +12,22 @@ import (
 
 // Config describes the modeled FPGA.
 type Config struct {
-	// Rank is the FPGA's own rank, 0–63. The time-outs grow with it.
+	// Rank is the FPGA's own rank, 0–63, on which its timeouts depend.
 	Rank int
-	// Peers are the ranks whose IP addresses are in the shell's address table. The shell drops packets from and to any
-	// other rank.
+	// Peers are the ranks in the shell's address table. The shell drops packets from and to any other rank.
 	Peers []int
-	// SplitTail is set if the shell splits each datagram of 1424 bytes that the MPE sometimes sends into one of 1416
-	// and one of 8 bytes (capture ref_mpe_echo_uoe_347).
+	// SplitTail is set if the shell splits each 1424-byte datagram, which the MPE sometimes sends, into one of 1416
+	// bytes and one of 8 (capture ref_mpe_echo_uoe_347).
 	SplitTail bool
-	// FIFOBytes is the size of the input FIFO in bytes. 0 means no limit. The deployed FIFO has 2048 bytes, which are
-	// 128 words of 16 bytes, and the FIFO next to it 32 source ranks. If a FIFO is full, the shell holds back one
-	// datagram and drops later ones.
+	// FIFOBytes is the size of the input FIFO in bytes; 0 means no limit. The deployed FIFO holds 2048 bytes (128 words
+	// of 16 bytes), and the FIFO next to it 32 source ranks. While a FIFO is full, the shell holds back one datagram
+	// and drops later ones.
 	FIFOBytes int
 }
 
 // Packet is a datagram that the model transmits.
 type Packet struct {
-	// To is the rank to whose address the shell sends the datagram. The header may name another rank.
+	// To is the rank that the shell sends the datagram to. The header may name another rank.
 	To int
 	// At is the send time, in the caller's time.
 	At time.Duration
@@ -42,7 +41,7 @@ var (
 	ErrBusy = errors.New("mpemodel: a call is still in progress")
 	// ErrRank reports that a rank is outside 0–63, so that the MPE has no cache line for it.
 	ErrRank = errors.New("mpemodel: rank is not in 0–63")
-	// ErrCount reports that the number of words does not fit into the wrapper's count, a signed 32-bit number.
+	// ErrCount reports that the number of words exceeds the wrapper's count, a signed 32-bit number.
 	ErrCount = errors.New("mpemodel: more words than one MPI call can transfer")
 )
 
@@ -65,7 +64,7 @@ type Model struct {
 	halfRead      bool // the first 16 bytes of a header were read
 	source        int  // rank of the address from which the header came
 	afterDrain    state
-	midMessage    bool // a datagram, but not the whole message, was received
+	midMessage    bool // a part of the message was received, up to the end of a datagram
 	midSource     int  // the sender of that message
 	expectedWords uint32
 	receivedWords uint32
@@ -85,8 +84,8 @@ func New(cfg Config) *Model {
 	return m
 }
 
-// Send starts the wrapper's blocking call that sends words to rank dst. It copies the words. The error wraps ErrBusy,
-// ErrRank or ErrCount.
+// Send starts the wrapper's blocking call that sends a copy of words to rank dst. The error wraps ErrBusy, ErrRank or
+// ErrCount.
 func (m *Model) Send(now time.Duration, dst int, words []uint32, dt protocol.Datatype) error {
 	c := call{peer: uint32(dst), call: dt.SendCall(), count: uint32(len(words))}
 	if err := m.checkCall("send to", dst, int64(len(words))); err != nil {
@@ -126,9 +125,9 @@ func (m *Model) checkCall(what string, peer int, count int64) error {
 	return nil
 }
 
-// Datagram passes the payload b of a received UDP datagram to the shell. fromRank is the rank that the source
-// address has in the shell's table, or -1 if it has none. The shell drops datagrams from unknown addresses, and empty
-// ones. Datagram copies b.
+// Datagram passes a copy of the payload b of a received UDP datagram to the shell. fromRank is the rank of the source
+// address in the shell's table, or -1 for an unknown address. The shell drops empty datagrams and datagrams from
+// unknown addresses.
 func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 	m.advance(now)
 	if !slices.Contains(m.cfg.Peers, fromRank) || len(b) == 0 {
@@ -142,8 +141,8 @@ func (m *Model) Datagram(now time.Duration, fromRank int, b []byte) {
 // Tick advances the time to now. It does nothing if an earlier call had the same or a later time.
 func (m *Model) Tick(now time.Duration) { m.advance(now) }
 
-// NextEvent returns the time of the next time-out, provided that nothing arrives before it, and false if there is no
-// time-out.
+// NextEvent returns the time at which the next timeout expires if nothing arrives before, and false if no timeout is
+// running.
 func (m *Model) NextEvent() (time.Duration, bool) {
 	if !m.counting() || m.timer.expired || m.timer.retransmissions >= maxRetransmissions {
 		return 0, false
@@ -163,7 +162,7 @@ func (m *Model) Busy() bool { return m.wrapper.busy() }
 
 // Result describes the latest call. done reports whether it has returned. After a Recv, words is the content of the
 // user's buffer, which may be corrupt, and overrun reports whether the wrapper wrote past the end of the buffer (trap
-// 12). One word beyond an odd count is not an overrun, because the wrapper drops it. After a Send, words is nil.
+// 12). A word directly after an odd count is not an overrun, because the wrapper drops it. After a Send, words is nil.
 func (m *Model) Result() (words []uint32, overrun, done bool) {
 	return slices.Clone(m.wrapper.buf), m.wrapper.overrun, m.wrapper.done
 }

@@ -24,8 +24,8 @@ func (m *Model) transmit(msg []byte) {
 }
 
 // fragment fragments a message of whole lines as the MPE's output queue does. The queue ends a datagram after 177
-// lines, but not within the last word of the message. If the 177th line is the first half of that word, the second half
-// is sent in the same datagram, which then has 1424 bytes.
+// lines, but not in the middle of the last word of the message. If the 177th line is the first half of that word, the
+// queue adds the second half to the same datagram, which then has 1424 bytes.
 func fragment(msg []byte) [][]byte {
 	var datagrams [][]byte
 	start := 0

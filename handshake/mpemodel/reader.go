@@ -1,8 +1,8 @@
 package mpemodel
 
-// readHeader reads the next header in a wait state, 16 bytes at a time. After it has read the first half, nothing but a
-// second half makes progress, not even a time-out. The second half is the next word of any datagram, so after a
-// datagram of a single word, the beginning of the next datagram is lost (trap 10).
+// readHeader reads the next header in a wait state, 16 bytes at a time. After the first half, the MPE waits for a
+// second half without a timeout. It takes the next word of any datagram for the second half, so after a datagram of a
+// single word, it loses the beginning of the next datagram (trap 10).
 func (m *Model) readHeader() bool {
 	if !m.halfRead {
 		if !m.in.readable() {
@@ -10,7 +10,8 @@ func (m *Model) readHeader() bool {
 		}
 		m.source = m.in.popSource()
 		if m.state == recvStart && m.midMessage && m.source == m.midSource {
-			// In the middle of a message, every packet from this peer is payload, including its header (trap 4).
+			// In the middle of a message, the MPE stores every packet from this peer as payload, including its header
+			// (trap 4).
 			m.state = recvData
 			return true
 		}
@@ -29,8 +30,9 @@ func (m *Model) readHeader() bool {
 	return true
 }
 
-// handleHeader handles a complete header. ended reports whether the datagram ends after it. If a control packet does
-// not end there, it is discarded together with the rest. DATA may end there; readPayload then waits for its payload.
+// handleHeader handles a complete header. ended reports whether the datagram ends after it. handleHeader discards a
+// control packet that does not end there, with the rest of its datagram. If DATA ends there, readPayload waits for its
+// payload.
 func (m *Model) handleHeader(ended bool) {
 	if !ended && m.state != recvStart {
 		m.drainThen(m.state)
@@ -56,7 +58,7 @@ func (m *Model) handleHeader(ended bool) {
 	}
 }
 
-// accept handles the control packet for which the MPE was waiting.
+// accept handles the control packet that the MPE waited for.
 func (m *Model) accept() {
 	switch m.state {
 	case wait4Clear:
@@ -73,8 +75,8 @@ func (m *Model) drainThen(s state) {
 	m.state = drain
 }
 
-// startPayload begins to receive payload. It trusts the size in the header, which is never compared with the receiver's
-// count (trap 12).
+// startPayload begins to receive payload. It trusts the size in the header, which the MPE never compares with the
+// receiver's count (trap 12).
 func (m *Model) startPayload(size uint32) {
 	m.dequeuer.lengths = append(m.dequeuer.lengths, (size+1)/2)
 	m.expectedWords, m.receivedWords = size, 0
@@ -82,8 +84,8 @@ func (m *Model) startPayload(size uint32) {
 	m.state = recvData
 }
 
-// readPayload reads one word of payload. There is no time-out in this state. If no data follows the header, the
-// MPE waits for the next datagram and treats it as payload (trap 8).
+// readPayload reads one word of payload. This state has no timeout. If no data follows the header, the MPE waits for
+// the next datagram and takes it for payload (trap 8).
 func (m *Model) readPayload() bool {
 	if !m.dequeuer.hasSpace() {
 		return false

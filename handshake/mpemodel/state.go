@@ -1,7 +1,7 @@
 package mpemodel
 
-// state is a state in which the MPE's state machine can wait. The transient states of the sources have no value
-// here; the functions in engine.go execute them as steps.
+// state is a state in which the MPE's state machine can wait. The functions in engine.go execute the transient states
+// of the sources as steps.
 type state uint8
 
 const (

@@ -2,41 +2,40 @@ package mpemodel
 
 import "time"
 
-// The MPE counts clock cycles of 6.4 ns. These constants are the corresponding times.
+// The MPE counts clock cycles of 6.4 ns; these constants are the resulting times.
 const (
-	// baseTimeout is the first time-out of rank 0.
+	// baseTimeout is the first timeout of rank 0.
 	baseTimeout = 100 * time.Millisecond
-	// rankTimeout is added for every lower rank, so that two FPGAs do not retransmit in step.
+	// rankTimeout is the increase of the first timeout per rank, so that two FPGAs do not retransmit in step.
 	rankTimeout = 12500 * time.Microsecond
 	// retransmitTimeout is added for every earlier retransmission.
 	retransmitTimeout = time.Second
 	// maxRetransmissions is the maximum number of retransmissions in one call, in all phases together.
 	maxRetransmissions = 3
-	// ackFactor is the factor by which the rank's time-out is longer in the wait for ACK. It does not apply to the part
-	// for earlier retransmissions.
+	// ackFactor multiplies the rank's timeout in the wait for ACK, but not the increase after earlier retransmissions.
 	ackFactor = 2
 )
 
-// timer is the MPE's only time-out counter.
+// timer is the MPE's only timeout counter.
 type timer struct {
-	// remaining is the remaining time of a wait. It keeps its value while the MPE is not waiting, and from one call
-	// to the next.
+	// remaining is the remaining time of a wait. It is frozen while the MPE is not waiting, and survives the end of a
+	// call.
 	remaining time.Duration
-	// expired is set once the counter has passed zero. The counter does not fire again until arm sets it.
+	// expired is set once the counter has passed zero. The counter does not fire again before arm restarts it.
 	expired bool
 	// retransmissions is the number of retransmissions in the current call.
 	retransmissions int
 }
 
-// arm sets the counter for a wait. factor multiplies the rank's time-out.
+// arm restarts the counter for a wait. factor multiplies the rank's timeout.
 func (m *Model) arm(factor int) {
 	individual := baseTimeout + time.Duration(m.cfg.Rank)*rankTimeout
 	m.timer.remaining = time.Duration(factor)*individual + time.Duration(m.timer.retransmissions)*retransmitTimeout
 	m.timer.expired = false
 }
 
-// counting reports whether the counter is running. It runs only in a wait, while there is nothing to read, and not
-// after half a header was read.
+// counting reports whether the counter is running. It runs only in a wait with nothing to read, and stops after half a
+// header was read.
 func (m *Model) counting() bool {
 	if m.halfRead || m.in.readable() {
 		return false
@@ -50,7 +49,7 @@ func (m *Model) counting() bool {
 	return false
 }
 
-// advance advances the time to now, and fires the time-outs on the way.
+// advance advances the time to now, and fires the timeouts on the way.
 func (m *Model) advance(now time.Duration) {
 	for m.counting() && !m.timer.expired && now > m.now {
 		if d := now - m.now; d < m.timer.remaining {
@@ -81,8 +80,8 @@ func (m *Model) onTimeout() {
 			m.sendClear()
 			return
 		}
-		// The MPE abandons the message, but neither asks for it again nor sets the counter again. It passes an empty
-		// word to the dequeuer to mark the failure, which the dequeuer mistakes for a line of data.
+		// The MPE abandons the message, but neither asks for it again nor restarts the counter. To mark the failure, it
+		// passes an empty word to the dequeuer, which mistakes the word for a line of data.
 		m.wrapper.feedback = append(m.wrapper.feedback, feedbackFail)
 		m.dequeuer.fifo = append(m.dequeuer.fifo, word{last: true})
 		m.midMessage = false

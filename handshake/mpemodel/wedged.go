@@ -2,9 +2,9 @@ package mpemodel
 
 import "fmt"
 
-// Wedged reports whether the FPGA is in a state that it cannot leave by itself, and the reason. If the reason contains
-// "forever", no packet helps; otherwise the reason names the packet that does. An FPGA that is idle or waiting for a
-// SEND_REQUEST is not wedged; the latter wait has no time-out by design.
+// Wedged reports whether the FPGA is in a state that it cannot leave by itself, and why. If the reason contains
+// "forever", no packet helps; otherwise the reason names the packet that does. An FPGA that is idle or waits for a
+// SEND_REQUEST is not wedged; the wait for SEND_REQUEST has no timeout by design.
 func (m *Model) Wedged() (string, bool) {
 	if !m.Busy() {
 		return "", false

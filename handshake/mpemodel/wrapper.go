@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call describes an MPI call. The wrapper passes it to the MPE.
+// call describes an MPI call that the wrapper passes to the MPE.
 type call struct {
 	peer  uint32
 	call  protocol.Call
@@ -22,7 +22,7 @@ const (
 	feedbackFail
 )
 
-// wrapper models the MPI library in the FPGA's role, for a single blocking call.
+// wrapper models the MPI library in the FPGA's role during a single blocking call.
 type wrapper struct {
 	call     call
 	posted   bool // the MPE has not taken the call yet
@@ -30,14 +30,14 @@ type wrapper struct {
 	done     bool
 	feedback []feedback
 
-	// For a send, words is the message, and linesReady is set if its lines are waiting for the MPE.
+	// For a send, words is the message, and linesReady is set while the MPE has not read its lines.
 	words      []uint32
 	linesReady bool
 
 	// For a receive, buf is the user's buffer, and writePos the position in it.
 	buf          []uint32
 	writePos     uint64
-	lastLineRead bool // the last line was received; feedback decides
+	lastLineRead bool // the last line was received, and feedback decides the result
 	overrun      bool
 }
 
@@ -75,7 +75,7 @@ func (w *wrapper) store(at uint64, v uint32) {
 	w.buf[at] = v
 }
 
-// step handles the MPE's feedback, but not while the wrapper is reading lines. It reports whether there was any.
+// step handles the MPE's feedback, but not while the wrapper is reading lines. It reports whether it handled any.
 func (w *wrapper) step() bool {
 	if !w.active || len(w.feedback) == 0 || w.reading() {
 		return false
@@ -93,8 +93,8 @@ func (w *wrapper) step() bool {
 	return true
 }
 
-// appendLines appends the message to b in whole lines, of which the last is padded with zeros. A message of 0 words has
-// one line (trap 8), whose content in the real wrapper is the memory after the user's buffer.
+// appendLines appends the message to b in whole lines, padding the last one with zeros. It appends one line for a
+// message of 0 words (trap 8); the real wrapper fills that line with the memory after the user's buffer.
 func (w *wrapper) appendLines(b []byte) []byte {
 	for _, v := range w.words {
 		b = binary.LittleEndian.AppendUint32(b, v)
