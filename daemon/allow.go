@@ -15,15 +15,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// access is the set of users allowed to use the daemon's sockets, in addition to root and the daemon's own
-// user.
+// access is the set of users allowed to use the daemon's sockets, in addition to root and the daemon's own user.
 type access struct {
 	ranks map[int]attach.Access
 	// control lists the users allowed to do more than read the status; nil allows everyone who can connect.
 	control *attach.Access
 }
 
-// newAccess resolves the users and groups in cfg to IDs. group is the daemon's group. The error joins one
+// newAccess resolves the user and group names in cfg to IDs. group is the ID of the daemon's group. The error joins one
 // *config.Error for each name that cannot be resolved.
 func newAccess(cfg *config.Config, group int) (*access, error) {
 	a := &access{ranks: make(map[int]attach.Access)}
@@ -49,7 +48,7 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 	return a, errors.Join(errs...)
 }
 
-// resolveAccess returns the IDs of the users and groups in a. failed builds the error for a key of the allow section.
+// resolveAccess resolves the users and groups in list to IDs. failed builds the error for a key of the allow section.
 func resolveAccess(list *config.AccessList, failed func(key, problem string) error) (of attach.Access, err error) {
 	var errs []error
 	numbers := func(names []string, key string, find func(string) (string, error)) (ids []int) {
@@ -85,8 +84,8 @@ func resolveAccess(list *config.AccessList, failed func(key, problem string) err
 	return of, errors.Join(errs...)
 }
 
-// attachMode returns the permission bits of the attach socket: the mode of the control socket, or a mode that
-// lets everyone connect if any rank has an allow section.
+// attachMode returns the permission bits of the attach socket. If any rank has an allow section, every user may
+// connect, and the server checks access per rank. Otherwise, the bits equal the mode of the control socket.
 func attachMode(cfg *config.Config) fs.FileMode {
 	for _, r := range cfg.LocalRanks() {
 		if r.Allow != nil {
@@ -96,10 +95,10 @@ func attachMode(cfg *config.Config) fs.FileMode {
 	return fs.FileMode(cfg.Control.Mode)
 }
 
-// denials counts the requests refused because the caller is not allowed to make them.
+// denials counts the requests rejected for lack of permission.
 type denials struct{ attach, control atomic.Uint64 }
 
-// counts returns the counts by socket, for the metrics.
+// counts returns the number of denials by socket, for the metrics.
 func (d *denials) counts() map[string]uint64 {
 	return map[string]uint64{"attach": d.attach.Load(), "control": d.control.Load()}
 }

@@ -14,11 +14,11 @@ import (
 type programCall struct {
 	wire.Call
 	layoutInts []int // memory for the call's layouts
-	// reduction is set for a posted call whose reduction operation is a function of the program.
+	// reduction is non-nil for a posted call whose reduction operation is a function of the program.
 	reduction *reduction
 }
 
-// readCall handles CALL. It begins the call, or first collects the call's payload.
+// readCall handles CALL. It starts or queues the call, which waits until its payload is complete.
 func (s *session) readCall() error {
 	call, err := s.reader.ReadCall()
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *session) readCall() error {
 	return nil
 }
 
-// postCall posts a call, whose payload must be complete, to the rank.
+// postCall posts a call to the rank. The call's payload must be complete.
 func (s *session) postCall(op *operation) (mpe.Op, error) {
 	call, x := &op.call.Call, &s.posting
 	defer func() { s.posting = collective.Operation{} }()
@@ -91,8 +91,8 @@ func (s *session) postCall(op *operation) (mpe.Op, error) {
 	return s.dev.StartCollective(x)
 }
 
-// setBuffers sets the buffers of a call and the part of them that the operation returns to the program. The payload
-// follows the call's description in memory; lay uses it there or copies it into the receive buffer.
+// setBuffers sets the buffers of a call and the part of them that the operation returns to the program. In memory, the
+// payload follows the call's description; lay uses it in place or copies it into the receive buffer.
 func (op *operation) setBuffers(x *collective.Operation, description int, shape wire.Shape) {
 	payload := description + shape.Payload
 	whole := shape.InRecv && shape.Payload == shape.Recv // the payload fills the whole receive buffer
@@ -112,20 +112,20 @@ func (op *operation) setBuffers(x *collective.Operation, description int, shape 
 	}
 }
 
-// commCache caches the members of the communicators in which a program has made calls. The rank may use these slices
-// even after a call ends.
+// commCache caches the members of communicators used by the program's calls. The rank may still use the slices after a
+// call has completed.
 type commCache struct {
 	world  []int
 	byComm map[uint32]commMembers
 }
 
 type commMembers struct {
-	// listed is the list of members in the form of the frame, or nil.
+	// listed is the list of members as encoded in the frame. It is nil if the frame contained no list.
 	listed  []byte
 	members []int
 }
 
-// maxCommBytes is the maximum memory charged for a program's communicators, in bytes. Each communicator is charged
+// maxCommBytes is the maximum number of bytes charged to one program for its communicators. Each communicator costs
 // commCost, plus commMemberCost for each listed member.
 const (
 	maxCommBytes   = 16 << 20
@@ -133,8 +133,8 @@ const (
 	commMemberCost = 12
 )
 
-// members returns the members of a call's communicator: the listed members or, without a list, all ranks of the
-// world. It caches the result as long as the program is attached.
+// members returns the members of a call's communicator: the listed members, or all ranks of the world if there is no
+// list. It caches the result until the session ends.
 func (s *session) members(call *wire.Call, listed []byte) ([]int, error) {
 	cache := &s.groups
 	known, ok := cache.byComm[call.Comm]
@@ -170,8 +170,7 @@ func (s *session) members(call *wire.Call, listed []byte) ([]int, error) {
 	return members, nil
 }
 
-// readMembers decodes a list of members. ranks is the number of ranks in the world. No member may be listed
-// twice.
+// readMembers decodes a list of members. ranks is the number of ranks in the world. readMembers rejects duplicates.
 func readMembers(call *wire.Call, listed []byte, ranks int) ([]int, error) {
 	members, seen := make([]int, call.Ranks), make([]bool, ranks)
 	for i := range members {
