@@ -184,7 +184,7 @@ func (l *rankSample) collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectState exposes the series that are not about a particular peer.
+// collectState exposes the series unrelated to any particular peer.
 func (l *rankSample) collectState(out chan<- prometheus.Metric) {
 	out <- postedReceives.gauge(float64(l.rankCounters.Posted), l.rank)
 	out <- unexpectedMessages.gauge(float64(l.rankCounters.Unexpected), l.rank)

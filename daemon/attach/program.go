@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// AttachedProgram describes a program that is attached to a rank.
+// AttachedProgram describes a program attached to a rank.
 type AttachedProgram struct {
 	Rank int
 	wire.Credentials
@@ -37,7 +37,7 @@ func (s *Server) AttachedPrograms() []AttachedProgram {
 type EventKind uint8
 
 const (
-	// EventAttached means that a program has attached.
+	// EventAttached means that a program attached to a rank.
 	EventAttached EventKind = iota
 	// EventDetached means that a program released its rank. Err is the reason.
 	EventDetached

@@ -198,7 +198,7 @@ func (s *session) startOperation(op *operation) {
 	}
 	op.started = true
 	if s.completions.watch(op) && s.polling == nil {
-		wire.Notify(s.completionReady) // makes answerEnds poll until op ends
+		wire.Notify(s.completionReady) // makes answerEnds poll until op completes
 	}
 }
 

@@ -161,7 +161,7 @@ func refuseNext(l *net.UnixListener, reason error) {
 		return
 	}
 	conn, err := l.Accept()
-	_ = l.SetDeadline(time.Time{}) // cannot fail, since setting the deadline has succeeded
+	_ = l.SetDeadline(time.Time{}) // cannot fail, because setting the deadline above succeeded
 	if err != nil {
 		return
 	}
@@ -271,7 +271,7 @@ func (s *Server) acceptHello(
 	from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error,
 ) (*session, error) {
 	hosts := s.ranks.Hosts()
-	// If the daemon has no host ranks, only the answer to HELLO reports it.
+	// Without host ranks, skip this check: the answer to HELLO reports that there are none to attach to.
 	if len(hosts) > 0 && len(s.allowedRanks(who, hosts)) == 0 {
 		return nil, s.permissionError(who, wire.AnyRank)
 	}

@@ -82,7 +82,7 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 
 func (p *pinger) release() { <-p.busy }
 
-// errSuperseded ends a ping whose caller has disconnected because another ping is waiting.
+// errSuperseded ends the ping of a disconnected caller when another ping is waiting.
 var errSuperseded = Errorf(Canceled, "superseded by another ping")
 
 // pingContext returns the context of a ping. It is cancelled when the caller's timeout expires. After the caller has
@@ -122,7 +122,7 @@ type exchange struct {
 	data []byte
 	opts mpe.Options
 
-	// sendDone is closed when the send has completed and set sendStatus and sendErr.
+	// sendDone is closed when the send has completed. sendStatus and sendErr are valid from then on.
 	sendDone   chan struct{}
 	sendStatus mpe.Status
 	sendErr    error

@@ -100,7 +100,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// closeOutputs closes the program's outputs, which ends their readers.
+// closeOutputs closes the program's outputs, so that their readers return.
 func (p *program) closeOutputs() {
 	p.stdout.Close()
 	p.stderr.Close()

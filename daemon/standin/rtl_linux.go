@@ -208,7 +208,7 @@ func socketPair() (net.Conn, *os.File, error) {
 type SimulatorError struct {
 	// Cycle is the most recent cycle reported by the simulator.
 	Cycle uint64
-	// WaitedFor describes what the rank was waiting for.
+	// WaitedFor describes the event for which the rank was waiting.
 	WaitedFor string
 	// Err is the error of the connection. It is os.ErrDeadlineExceeded if the simulator did not answer within Timeout.
 	Err     error

@@ -215,7 +215,7 @@ func (e *VersionError) Error() string {
 		"with zrlctl cosim new, and rebuild the simulator", e.Got, Version)
 }
 
-// BoundaryError reports that a simulator has the streams of a different boundary.
+// BoundaryError reports that a simulator supports the streams of a different boundary.
 type BoundaryError struct{ Got, Want Boundary }
 
 func (e *BoundaryError) Error() string {

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Wait is an operation that is waiting for a packet.
+// Wait is an operation that waits for a packet.
 type Wait struct {
 	// Rank is the waiting rank. Peer is the rank that it waits for, or AnyRank for a receive from any source.
 	Rank int `json:"rank"`
