@@ -77,7 +77,7 @@ var roleFaults = []roleFault{
 	{name: "exits with a status", script: makesCall(recvInt, 8, 0) + reads(4) + "exit 3\n", text: "exit status 3"},
 	{name: "is killed by a signal", script: makesCall(recvInt, 8, 0) + reads(4) + "kill -SEGV $$\n",
 		text: "segmentation fault"},
-	{name: "ends", script: makesCall(recvInt, 8, 0) + reads(4), text: "has exited",
+	{name: "ends", script: makesCall(recvInt, 8, 0) + reads(4), text: "is no longer running",
 		causes: []string{diagnosis.KernelFailed}},
 	{name: "makes no call", script: waits, text: "has made no call since"},
 	{name: "prints text", script: "echo result: 5\n" + waits, text: "has written the text"},
