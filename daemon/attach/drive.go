@@ -52,7 +52,7 @@ type polledSession struct {
 	wake     chan struct{} // wakes up the session's goroutine
 }
 
-// pollDevice is a device whose progress any goroutine can make.
+// pollDevice is a device that any goroutine can poll.
 type pollDevice interface {
 	// PollOnce polls the device once. Sleep blocks until c has a value, and makes progress meanwhile. polled is the
 	// time for which the caller of Sleep has already polled.

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Backend is the daemon as the server sees it. Its methods must be safe for concurrent use.
+// Backend is the server's interface to the daemon. Its methods must be safe for concurrent use.
 type Backend interface {
 	// Handle is the query.Handler for requests of kinds Status, Reports, Reset, Reload and Support. Its errors are of
 	// type *Error, with kind Refused if the daemon refused a reloaded configuration.

@@ -38,7 +38,8 @@ type programState struct {
 	silenceTimer *time.Timer // reports a missing call after silenceTimeout
 }
 
-// noteAwaiting records that the kernel is waiting for the program's next call, or for the data of the call begun.
+// noteAwaiting records that the kernel is waiting for the program's next call or, if begun is non-nil, for the data of
+// that call.
 func (s *programState) noteAwaiting(begun *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

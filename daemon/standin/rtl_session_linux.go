@@ -55,7 +55,7 @@ type simulator struct {
 	fifoLines uint32 // cosim.Hello.FIFO
 	// boundary is the simulator's boundary.
 	boundary    cosim.Boundary
-	warnedSince uint64 // cycle since which the role has delayed the message logged last
+	warnedSince uint64 // first cycle of the most recently logged delay
 }
 
 // serve exchanges frames with the simulator until the simulator exits. It returns nil if no call or datagram was in

@@ -17,7 +17,7 @@ const (
 	startLen  = 24
 	stepLen   = 20
 	resultLen = 48
-	// Additional length of a step and of a result that include the TCP streams.
+	// Additional lengths of a step and of a result with TCP streams.
 	stepTCPLen   = 8
 	resultTCPLen = 40
 )

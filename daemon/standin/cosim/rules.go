@@ -6,7 +6,7 @@ import "fmt"
 type Rule uint8
 
 const (
-	// RuleNone is the Rule of a record that is a transfer.
+	// RuleNone marks a record as a transfer.
 	RuleNone Rule = iota
 	// RuleKeepValid requires valid to stay 1 until ready is 1. Data is the cycle since which valid was 1.
 	RuleKeepValid
