@@ -30,32 +30,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Options configures a daemon in addition to its configuration.
+// Options configures a daemon in addition to its configuration file.
 type Options struct {
 	// Log is the log; nil discards all lines.
 	Log *zap.Logger
-	// LostLogLines returns the number of lines lost by Log; nil means that no line is ever lost.
+	// LostLogLines returns the number of lines lost by Log; nil means that Log loses no lines.
 	LostLogLines func() uint64
-	// LogTail returns the most recent lines of Log; nil if they are not available.
+	// LogTail returns the most recent lines of Log; nil means that they are not available.
 	LogTail func() []byte
-	// ReadyWriter receives one line when the daemon is ready; nil discards it. The daemon does not wait until the
-	// line has been written.
+	// ReadyWriter receives one line when the daemon is ready; nil discards it. The daemon does not wait for the write.
 	ReadyWriter io.Writer
-	// ConfigSource names the file or other source from which the configuration was read.
+	// ConfigSource names the file or other source of the configuration.
 	ConfigSource string
-	// LoadConfig reads the configuration again for a reload; nil if it cannot be read again.
+	// LoadConfig rereads the configuration for a reload; nil means that the source cannot be reread.
 	LoadConfig func() (*config.Config, error)
 	// ReloadSignals delivers a signal, such as SIGHUP, for each requested reload.
 	ReloadSignals <-chan os.Signal
-	// Level is the level of Log, which a reload may change; nil if it may not.
+	// Level is the level of Log, for a reload to change; nil means that a reload cannot change it.
 	Level *zap.AtomicLevel
-	// JobDirectory is the directory of the job to which the ranks belong, or empty.
+	// JobDirectory is the directory of the ranks' job, or empty without a job.
 	JobDirectory string
-	// FailureLimit is the time for which a stand-in's kernel may fail without interruption before the daemon
-	// exits with the kernel's error; 0 means no limit. If it is set, the daemon also exits if a kernel cannot
-	// run at all.
+	// FailureLimit is the time for which a stand-in's kernel may fail without a success before the daemon exits with
+	// the kernel's error; 0 means no limit. A daemon with a limit also exits if a kernel cannot run at all.
 	FailureLimit time.Duration
-	// StateDirectory holds state that a host saves for its next process; if empty, no state is saved.
+	// StateDirectory holds state that a host saves for its next process; if it is empty, the daemon saves none.
 	StateDirectory string
 }
 
@@ -67,14 +65,14 @@ type Daemon struct {
 	ranks    []*localRank // in rank order
 	rankMap  *rankmap.Map
 	observer *Observer
-	// recording is nil if packets are not recorded.
+	// recording is nil unless packets are recorded.
 	recording    *flightRecorder
 	failures     failureLog
 	attachServer *attach.Server
 	// access reflects the most recently loaded configuration.
 	access  atomic.Pointer[access]
 	denials denials
-	// attachedBytes limits the memory used by operations of all attached programs together.
+	// attachedBytes is the maximum number of bytes for operations of all attached programs together.
 	attachedBytes int64
 	started       time.Time
 	web           *web.Server     // nil if HTTP is disabled
@@ -83,7 +81,7 @@ type Daemon struct {
 	reloadState
 }
 
-// New prepares a daemon without binding or starting anything. The error joins all errors found in cfg.
+// New prepares a daemon without binding or starting anything. The error joins all problems found in cfg.
 func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -192,10 +190,10 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return errors.Join(err, d.stopEngines())
 }
 
-// listeners holds the daemon's own sockets. A disabled socket is nil.
+// listeners holds the daemon's own sockets, each nil if disabled.
 type listeners struct{ control, attach net.Listener }
 
-// bindSockets binds the sockets of all local ranks and the daemon's own sockets. On an error, it leaves none of them
+// bindSockets binds the sockets of all local ranks and the daemon's own sockets. On error, it closes those already
 // bound.
 func (d *Daemon) bindSockets() (open listeners, err error) {
 	for _, r := range d.ranks {
@@ -222,7 +220,7 @@ func (d *Daemon) bindSockets() (open listeners, err error) {
 	return open, nil
 }
 
-// attachSocket returns the path of the socket to which programs attach, or "" if the daemon has no host ranks.
+// attachSocket returns the path of the socket to which programs attach, or "" without host ranks.
 func (d *Daemon) attachSocket() string {
 	for _, r := range d.ranks {
 		if r.port != nil || r.cfg.Run == config.RunHost {
@@ -269,8 +267,7 @@ func (d *Daemon) startEngines() error {
 	return nil
 }
 
-// kernelFailed fails all pending operations between this process's hosts and a stand-in whose kernel has
-// failed.
+// kernelFailed fails all pending operations between this process's hosts and a stand-in with a failed kernel.
 func (d *Daemon) kernelFailed(failed *localRank, err error) {
 	if !errors.Is(err, mpe.ErrTruncated) { // a failed receive in the stand-in, recorded elsewhere
 		d.noteFailure(failed.cfg.Rank, -1, state.OperationKernel, err)
@@ -282,7 +279,7 @@ func (d *Daemon) kernelFailed(failed *localRank, err error) {
 	}
 }
 
-// serve runs the tasks until ctx is done or one of them fails.
+// serve runs the tasks until ctx is done or a task fails.
 func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error {
 	stop := ctx
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -327,7 +324,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 		d.reloadOnSignal(ctx)
 		return nil
 	})
-	// Without this task, a daemon that has no other tasks would exit at once.
+	// Without this task, a daemon without other tasks would exit at once.
 	tasks.Go(func() error {
 		select {
 		case <-stop.Done():
@@ -340,7 +337,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 	return tasks.Wait()
 }
 
-// reportReady reports that the daemon is ready, once the control socket answers.
+// reportReady reports that the daemon is ready once the control socket answers.
 func (d *Daemon) reportReady(ctx context.Context) error {
 	if path := d.cfg.Control.Socket; path != "" {
 		client := control.NewClient(path)

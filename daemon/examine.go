@@ -11,12 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// examineHost runs the checks of this host that need no waiting and logs one line for each problem. zrlctl
-// doctor runs more checks and lists all problems. It takes a few milliseconds and runs once the daemon is
-// serving.
+// examineHost runs the checks of this host that need no waiting, and logs one line for each problem. It takes a few
+// milliseconds and runs once the daemon is serving. zrlctl doctor runs more checks and lists all problems.
 func (d *Daemon) examineHost() {
 	p := doctor.PlanFromConfig(d.opts.ConfigSource, d.cfg)
-	status := state.Status{PID: os.Getpid()} // omit peers: their states take much memory in a large cluster
+	status := state.Status{PID: os.Getpid()} // omit peers: in a large cluster, their states take much memory
 	for _, r := range d.ranks {
 		status.Ranks = append(status.Ranks, state.Rank{RankInfo: r.Info(state.DetailScrape)})
 	}

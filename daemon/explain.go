@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// explain extends the error of an operation with one of this daemon's stand-ins by the reason why the
-// stand-in's kernel is stuck. The caller must not hold an engine's lock.
+// explain extends the error of an operation with a stand-in of this daemon by the reason why the stand-in's kernel is
+// stuck. The caller must not hold an engine's lock.
 func (d *Daemon) explain(err error) error {
 	wait, ok := waitOfError(err)
 	if !ok {
@@ -28,7 +28,7 @@ func (d *Daemon) explain(err error) error {
 	return fmt.Errorf("%w; rank %d is a stand-in of this zrlmpid: %s", err, wait.Remote, why)
 }
 
-// waitOfError returns the wait that failed with err.
+// waitOfError returns the failed wait that err describes.
 func waitOfError(err error) (wait handshake.Wait, ok bool) {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		return e.Wait, true

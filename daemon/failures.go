@@ -20,7 +20,7 @@ type failureLog struct {
 	entries []state.Failure // newest last
 }
 
-// addFailure appends a failure, or increments the count of the last one if the two are the same.
+// addFailure appends a failure, or increments the count of the last one if they are equal.
 func (f *failureLog) addFailure(one state.Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func newFailure(now time.Time, rank, peer int, operation state.Operation, err er
 	return f
 }
 
-// noteFailure stores a failure and requests a record of it.
+// noteFailure stores a failure and, if it is worth recording, requests a record of it.
 func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err error) {
 	now := time.Now()
 	failure := newFailure(now, rank, peer, operation, err)
@@ -76,8 +76,7 @@ func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err erro
 	d.failures.addFailure(failure)
 }
 
-// recentFailures returns the recent failures, newest first. It omits the paths of records that have been
-// deleted.
+// recentFailures returns the recent failures, newest first, without the paths of deleted records.
 func (d *Daemon) recentFailures() []state.Failure {
 	list := d.failures.recent()
 	for i := range list {
@@ -88,12 +87,12 @@ func (d *Daemon) recentFailures() []state.Failure {
 	return list
 }
 
-// isCallerCancel reports whether an operation failed because its caller cancelled it or the daemon stopped.
+// isCallerCancel reports whether an operation failed because its caller cancelled it or because the daemon stopped.
 func isCallerCancel(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, mpe.ErrClosed) || errors.Is(err, mpe.ErrCancelled)
 }
 
-// waitState returns the state in which an operation was waiting when it failed, or "" if it was not waiting.
+// waitState returns the state in which a failed operation was waiting, or "" if it was not waiting.
 func waitState(err error) string {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		return e.State.String()

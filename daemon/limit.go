@@ -5,13 +5,13 @@ import "time"
 // minLineInterval is the minimum time between two log lines of the same kind.
 const minLineInterval = time.Second
 
-// lineLimiter lets one line pass every minLineInterval and counts the lines that it suppresses.
+// lineLimiter permits one line every minLineInterval and counts the suppressed lines.
 type lineLimiter struct {
 	next       time.Duration
 	suppressed uint64
 }
 
-// allow reports whether a line may be logged now, and how many lines were suppressed since the last logged one.
+// allow reports whether a line may be logged now, and returns the number of lines suppressed since the last logged one.
 func (l *lineLimiter) allow(now time.Duration) (suppressed uint64, ok bool) {
 	if now < l.next {
 		l.suppressed++
@@ -22,8 +22,8 @@ func (l *lineLimiter) allow(now time.Duration) (suppressed uint64, ok bool) {
 	return suppressed, true
 }
 
-// takeSuppressed returns the number of suppressed lines if minLineInterval has passed since the last logged line, and 0
-// otherwise.
+// takeSuppressed returns and resets the number of suppressed lines once minLineInterval has passed since the last
+// logged line. Before that, it returns 0.
 func (l *lineLimiter) takeSuppressed(now time.Duration) uint64 {
 	if l.suppressed == 0 || now < l.next {
 		return 0

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// LogWriter queues log lines for a writer that may be slow, blocked, full or closed. Callers never wait and
-// never get an error: lines that cannot be written are dropped and counted. A LogWriter is safe for concurrent
-// use.
+// LogWriter queues log lines for a writer that may be slow, blocked, full or closed. Callers never block and never get
+// an error: LogWriter drops and counts the lines that it cannot write. It is safe for concurrent use.
 type LogWriter struct {
 	lines   chan []byte
 	closing chan struct{}
@@ -39,7 +38,7 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// maxTail is the maximum length of the kept log tail in bytes.
+// maxTail is the maximum length in bytes of the log tail.
 const maxTail = 256 << 10
 
 func (w *LogWriter) appendTail(line []byte) {
@@ -70,8 +69,8 @@ func (w *LogWriter) Tail() []byte {
 // Lost returns the number of lost lines.
 func (w *LogWriter) Lost() uint64 { return w.lost.Load() }
 
-// Close waits until all lines have been written, but no longer than limit. A blocked write continues in the
-// background. Close must be called exactly once.
+// Close waits until all lines have been written, but at most for limit. A blocked write continues in the background.
+// Close must be called exactly once.
 func (w *LogWriter) Close(limit time.Duration) {
 	close(w.closing)
 	timer := time.NewTimer(limit)
@@ -101,7 +100,7 @@ func (w *LogWriter) run(out io.Writer) {
 	}
 }
 
-// write writes a line. An error does not prevent later writes.
+// write writes a line. After an error, it counts the line as lost, and later lines are still written.
 func (w *LogWriter) write(out io.Writer, line []byte) {
 	if _, err := out.Write(line); err != nil {
 		w.lost.Add(1)

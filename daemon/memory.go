@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// minAttachedBytes is the lowest memory limit for attached programs. It is also their limit if the amount of
-	// available memory is unknown.
+	// minAttachedBytes is the lowest memory limit for attached programs, and their limit if the amount of available
+	// memory is unknown.
 	minAttachedBytes = 64 << 20
-	// minHeapBytes is the lowest limit set for Go's heap. With a lower limit, the daemon would spend most of its
-	// time in garbage collection.
+	// minHeapBytes is the lowest limit set for Go's heap. Below it, the daemon would spend most of its time in garbage
+	// collection.
 	minHeapBytes = 64 << 20
-	// heapFraction is the fraction of the memory not reserved for attached programs that Go's heap may use. The
+	// heapFraction is the fraction of the memory not reserved for attached programs that is available to Go's heap. The
 	// rest is for memory that the Go runtime does not account for.
 	heapFraction = 0.9
 )
@@ -24,8 +24,8 @@ const (
 // available returns the memory limit of the process's control group or, without one, the memory of the host.
 var available = memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)
 
-// attachedBytes returns the memory limit for operations of all attached programs together: the configured
-// limit, or half of the available memory.
+// attachedBytes returns the memory limit for operations of all attached programs together: the configured limit, or
+// half of the available memory if none is configured.
 func attachedBytes(cfg *config.Config, available memlimit.Provider) int64 {
 	if n := int64(cfg.Limits.AttachedBytes); n > 0 {
 		return n
@@ -37,8 +37,8 @@ func attachedBytes(cfg *config.Config, available memlimit.Provider) int64 {
 	return max(int64(min(n, 1<<62)/2), minAttachedBytes)
 }
 
-// LimitHeap limits Go's heap so that the process stays below the memory limit of its control group, if any.
-// Memory of attached programs is not part of Go's heap. LimitHeap is a no-op if GOMEMLIMIT is set.
+// LimitHeap limits Go's heap so that the process stays below the memory limit of its control group, if any. Memory of
+// attached programs is not part of Go's heap. LimitHeap is a no-op if GOMEMLIMIT is set.
 func (d *Daemon) LimitHeap() { d.limitHeap(memlimit.FromCgroup) }
 
 func (d *Daemon) limitHeap(group memlimit.Provider) {

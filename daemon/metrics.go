@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// rankObserver is the Observer of a rank that also records the phases of messages.
+// rankObserver is a rank's Observer that also records the phases of messages.
 type rankObserver struct {
 	*Observer
 	recorder *phases.Recorder
@@ -22,8 +22,8 @@ func (o *rankObserver) Done(rank int, s mpe.Status, err error) {
 	}
 }
 
-// newRankObserver returns the observer of a rank. It records metrics only if HTTP is enabled or the rank belongs to
-// a job, because nothing reads them otherwise.
+// newRankObserver returns the observer of a rank. It records metrics only if HTTP is enabled or the rank belongs to a
+// job, because otherwise nothing reads them.
 func (d *Daemon) newRankObserver(rank *localRank) mpe.Observer {
 	var o mpe.Observer = d.observer
 	if d.web != nil || d.opts.JobDirectory != "" {

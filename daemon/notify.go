@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// The daemon reports its state to the service manager over the socket named by NOTIFY_SOCKET, if set; see
+// The daemon reports its state to the service manager through the socket named by NOTIFY_SOCKET, if set; see
 // sd_notify(3).
 
 const (
@@ -46,7 +46,7 @@ func (d *Daemon) serviceStatus() string {
 	return b.String()
 }
 
-// notifyReloading reports the start of a reload. Calling over reports its end.
+// notifyReloading reports the start of a reload. The caller must call over at its end.
 func (d *Daemon) notifyReloading() (over func()) {
 	if d.phase.Load() != serving { // READY=1 would end any other phase
 		return func() {}
@@ -70,8 +70,8 @@ func (d *Daemon) notifyDraining() (over func()) {
 	return runEvery(extendInterval, func(context.Context) { d.notify(extension()) })
 }
 
-// watchdog pings the service manager's watchdog, if enabled, until over is called. It skips the ping if an
-// engine does not respond.
+// watchdog pings the service manager's watchdog, if enabled, until over is called. It skips a ping whenever an engine
+// does not respond.
 func (d *Daemon) watchdog() (over func()) {
 	limit, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -107,7 +107,7 @@ func (d *Daemon) checkEngines(ctx context.Context) error {
 	return failed
 }
 
-// runEvery runs f immediately and then at every interval, in its own goroutine, until over is called.
+// runEvery runs f at once and then at every interval, in a goroutine, until over is called.
 func runEvery(interval time.Duration, f func(context.Context)) (over func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

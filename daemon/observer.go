@@ -19,14 +19,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxQueuedLines is the maximum number of queued log lines. Further lines are dropped while the log is too slow.
+// maxQueuedLines is the maximum number of queued log lines. Observer drops further lines until the log catches up.
 const maxQueuedLines = 1024
 
-// Observer logs events from engines and attached programs. On the packet path, it only counts and copies; run
-// writes the lines. It logs at most one line per second for each topic.
+// Observer logs events from engines and attached programs, at most one line per second for each topic. On the packet
+// path, it only counts and copies; run writes the lines.
 type Observer struct {
 	log *zap.Logger
-	// profile returns the protocol profile between two ranks. It is used to explain an invalid header.
+	// profile returns the protocol profile between two ranks, to explain an invalid header.
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
 	// onFailure is called for each failed operation.
@@ -34,7 +34,7 @@ type Observer struct {
 	lines     chan logLine
 	lost      atomic.Uint64
 
-	// mu guards limits. The engines' locks are not enough: engines call TransportError without holding one.
+	// mu guards limits. The engines' locks do not suffice: engines call TransportError without holding one.
 	mu     sync.Mutex
 	limits map[topic]*lineLimiter
 }
@@ -53,7 +53,7 @@ const (
 	lineControl
 )
 
-// topic is the key for rate limiting: lines with the same topic share a limit.
+// topic is the key for rate limiting: lines with equal topics share a limit.
 type topic struct {
 	kind lineKind
 	// code is a state.DropReason, state.Event or attach.EventKind, depending on kind.
@@ -64,7 +64,7 @@ type topic struct {
 	peer     int // for lineFailed; negative: no particular peer
 }
 
-// logLine is the content of a log line. It is passed by value, so queueing does not allocate.
+// logLine is the content of a log line. It is passed by value, so that queueing does not allocate.
 type logLine struct {
 	topic      topic
 	peer       int // negative: unknown
@@ -147,15 +147,14 @@ func (o *Observer) Noted(rank, peer int, note mpe.Note) {
 	o.enqueue(&ln)
 }
 
-// setExtended copies the header of an extended-profile packet. h is nil for other packets.
+// setExtended copies h, the header of a packet of the extended profile. h is nil for other packets.
 func (ln *logLine) setExtended(h *protocol.ExtHeader) {
 	if h != nil {
 		ln.topic.extended, ln.extHeader = true, *h
 	}
 }
 
-// Done implements mpe.Observer. It logs failures, except those caused by the caller or by the daemon's
-// shutdown.
+// Done implements mpe.Observer. It logs failures, except those caused by the caller or by the daemon's shutdown.
 func (o *Observer) Done(rank int, status mpe.Status, err error) {
 	if err == nil || isCallerCancel(err) {
 		return
@@ -169,7 +168,7 @@ func (o *Observer) Done(rank int, status mpe.Status, err error) {
 		send: status.Send, err: err})
 }
 
-// CallFailed implements mpe.Observer. It logs nothing, because the failures of the call's messages are logged.
+// CallFailed implements mpe.Observer. It logs nothing, because Done logs the failures of the call's messages.
 func (o *Observer) CallFailed(rank int, err error) {
 	if !isCallerCancel(err) {
 		o.onFailure(rank, -1, state.OperationCollective, err)
@@ -183,19 +182,19 @@ func (o *Observer) TransportError(rank int, err error) {
 	}
 }
 
-// ProgramEvent logs an event from an attached program. The log is rate-limited, since a client can cause any number
-// of events.
+// ProgramEvent logs an event from an attached program. It limits the rate of lines, because a program can cause any
+// number of events.
 func (o *Observer) ProgramEvent(e attach.Event) {
 	o.enqueue(&logLine{topic: topic{kind: lineAttach, code: uint8(e.Kind), rank: e.Rank, peer: -1}, peer: -1, program: e})
 }
 
-// requestRefused logs that a request on the control socket was refused. The log is rate-limited, since a caller
-// can cause any number of refusals.
+// requestRefused logs a refused request on the control socket. It limits the rate of lines, because a caller can cause
+// any number of refusals.
 func (o *Observer) requestRefused(err error) {
 	o.enqueue(&logLine{topic: topic{kind: lineControl, rank: -1, peer: -1}, peer: -1, err: err})
 }
 
-// run writes lines until ctx is done, and then writes the lines that remain in the queue.
+// run writes lines until ctx is done, and then the lines left in the queue.
 func (o *Observer) run(ctx context.Context) {
 	tick := time.NewTicker(minLineInterval)
 	defer tick.Stop()
@@ -224,8 +223,8 @@ func (o *Observer) drain() {
 	}
 }
 
-// flush logs the number of suppressed events for topics without a new line. It never logs while holding a lock
-// that the packet path needs.
+// flush logs the number of suppressed events for topics without a new line. It never logs while it holds a lock needed
+// by the packet path.
 func (o *Observer) flush() {
 	now := o.now()
 	suppressed := make(map[topic]uint64)

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extendedDropLevel returns warn for packets that a correct peer never sends, and info or debug for packets
-// dropped because of the network, a retransmission or a new session.
+// extendedDropLevel returns warn for packets that a correct peer never sends, and info or debug for packets dropped due
+// to the network, a retransmission or a new session.
 func extendedDropLevel(r state.DropReason) zapcore.Level {
 	switch r {
 	case state.DropDuplicate, state.DropStale:
@@ -45,7 +45,8 @@ var extendedDropText = [state.NumDropReasons]string{
 	state.DropCode:         "invalid error code",
 }
 
-// foreignVersion explains a packet that uses another version of the extended profile.
+// foreignVersion explains why a packet with a different version of the extended profile, or with reserved flags, was
+// dropped.
 func foreignVersion(ln *logLine) string {
 	version := ln.headerBytes[protocol.VersionOffset]
 	if version == protocol.ExtVersion {

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// dropLevel returns warn for packets that a correct peer never sends, and info for packets dropped because of
-// packet loss or retransmission.
+// dropLevel returns warn for packets that a correct peer never sends, and info for packets dropped due to packet loss
+// or retransmission.
 func dropLevel(r state.DropReason, extended bool) zapcore.Level {
 	if extended {
 		return extendedDropLevel(r)
@@ -28,9 +28,9 @@ func dropLevel(r state.DropReason, extended bool) zapcore.Level {
 	return zapcore.WarnLevel
 }
 
-// eventLevel returns error for wrong data and wedged FPGAs; warn for events that fail messages or suggest wrong
-// data; info for effects of packet loss and for peers that connect or close; and debug for timeouts,
-// retransmissions and flow control.
+// eventLevel returns error for wrong data and wedged FPGAs; warn for events that fail messages or suggest wrong data;
+// info for effects of packet loss and for peers that connect or close; and debug for timeouts, retransmissions and flow
+// control.
 func eventLevel(e state.Event) zapcore.Level {
 	switch e {
 	case state.EventDeliveredDuplicate, state.EventWouldWedge:
@@ -46,7 +46,7 @@ func eventLevel(e state.Event) zapcore.Level {
 	return zapcore.DebugLevel
 }
 
-// describe returns the level and message of lines with topic t, and a field with the reason or event.
+// describe returns the level and message of lines with topic t, and a field that holds the drop reason or the event.
 func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	switch t.kind {
 	case lineDrop:
@@ -69,7 +69,7 @@ func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	return level, attachText[t.code], zap.Skip()
 }
 
-// rankField returns a field with a rank, or an empty field if n is negative.
+// rankField returns a field for rank n, or an empty field if n is negative.
 func rankField(key string, n int) zap.Field {
 	if n < 0 {
 		return zap.Skip()
@@ -77,7 +77,7 @@ func rankField(key string, n int) zap.Field {
 	return zap.Int(key, n)
 }
 
-// suppressedField returns a field with the number of suppressed lines, or an empty field if it is 0.
+// suppressedField returns a field for n suppressed lines, or an empty field if n is 0.
 func suppressedField(n uint64) zap.Field {
 	if n == 0 {
 		return zap.Skip()
@@ -119,7 +119,7 @@ func (o *Observer) write(ln *logLine) {
 	o.log.Log(level, text, append(fields, suppressedField(ln.suppressed))...)
 }
 
-// Log messages that appear in no table.
+// Log messages that are not in a table.
 const (
 	packetDropped   = "packet dropped"
 	sendFailed      = "send failed"

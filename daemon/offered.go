@@ -20,8 +20,8 @@ func (d *Daemon) Hosts() []int {
 	return ranks
 }
 
-// Device implements attach.Ranks. max_message_words does not split messages from a program, because the program
-// sends messages in the form that the peer's program expects.
+// Device implements attach.Ranks. The device does not split a program's messages into pieces of max_message_words,
+// because the program sends messages in the form expected by the peer's program.
 func (d *Daemon) Device(rank int) (mpe.Device, error) {
 	r := d.findRank(rank)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// port gives callers of the control socket access to a host rank. Its sends are split according to the link's
+// port gives callers of the control socket access to a host rank. It splits sends into pieces of the link's
 // max_message_words. A receive returns one message, or one piece of a split message.
 type port struct {
 	*mpe.Engine
@@ -26,10 +26,10 @@ type port struct {
 }
 
 type portPeer struct {
-	// sendToken holds a token while the pieces of a message are being sent, so that the pieces of two messages
-	// are not interleaved.
+	// sendToken holds a token while the pieces of a message are being sent, so that the pieces of two messages never
+	// interleave.
 	sendToken chan struct{}
-	// tagNoted is set once the daemon has logged that tags are not sent to this peer.
+	// tagNoted is set once the daemon has logged that it does not send tags to this peer.
 	tagNoted atomic.Bool
 }
 
@@ -48,8 +48,7 @@ func newPort(log *zap.Logger, engine *mpe.Engine, links func() []node.Link, limi
 // MaxWords implements control.Port.
 func (p *port) MaxWords() int { return p.limit }
 
-// PieceWords returns the length in words of the pieces into which longer messages to a peer are split, or 0 if messages
-// are not split.
+// PieceWords implements control.Port.
 func (p *port) PieceWords(peer int) int {
 	if peer < 0 || peer >= len(p.peers) {
 		return 0
@@ -66,7 +65,7 @@ func (p *port) Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) 
 	return st, err
 }
 
-// Send sends data to rank dst, split into pieces if the link has max_message_words.
+// Send sends data to rank dst, split into pieces if the link sets max_message_words.
 func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
 	p.noteTag(dst, opts)
 	st, err := p.sendPieces(ctx, dst, data, opts)
@@ -100,7 +99,7 @@ func (p *port) sendPieces(ctx context.Context, dst int, data []byte, opts mpe.Op
 	return st, err
 }
 
-// noteTag logs, once per peer, that the tag of a message is not sent.
+// noteTag logs, once per peer, that the profile of the peer cannot carry the tag of a message.
 func (p *port) noteTag(peer int, opts mpe.Options) {
 	if opts.Tag == 0 || peer < 0 || peer >= len(p.peers) || p.links()[peer].Profile != protocol.CloudFPGA {
 		return

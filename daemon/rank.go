@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// localRank is a rank that this daemon runs.
+// localRank is a rank run by this daemon.
 type localRank struct {
 	*node.Rank
 	cfg    *config.Rank
@@ -58,7 +58,7 @@ func newKernel(cfg *config.Config, rank *config.Rank, env standin.Env) (standin.
 	return kernel, nil
 }
 
-// addDetails adds the daemon's information to the state of the rank.
+// addDetails adds the daemon's information, such as the attached program, to the state of the rank.
 func (r *localRank) addDetails(rankInfo *state.RankInfo, depth state.Detail, attached []attach.AttachedProgram) {
 	for _, attachedProgram := range attached {
 		if attachedProgram.Rank != r.cfg.Rank {
@@ -86,7 +86,7 @@ func (r *localRank) addDetails(rankInfo *state.RankInfo, depth state.Detail, att
 	}
 }
 
-// start creates the engine of a rank whose sockets are already bound.
+// start creates the engine of a rank with bound sockets.
 func (r *localRank) start(observer mpe.Observer, log *zap.Logger, explain func(error) error) error {
 	if err := r.Start(observer); err != nil {
 		return err
@@ -100,8 +100,7 @@ func (r *localRank) start(observer mpe.Observer, log *zap.Logger, explain func(e
 	return nil
 }
 
-// runKernel runs the stand-in's kernel until ctx is done. If the kernel fails earlier, runKernel returns its
-// error.
+// runKernel runs the stand-in's kernel until ctx is done. If the kernel fails earlier, runKernel returns its error.
 func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	err := r.kernel.Run(ctx, r.Engine)
 	if ctx.Err() != nil {
@@ -119,7 +118,7 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	return err
 }
 
-// minWarnAfter returns the shortest warn_after of all the rank's links, or 0 if no link has one.
+// minWarnAfter returns the shortest warn_after of the rank's links, or 0 if no link sets one.
 func (r *localRank) minWarnAfter() time.Duration {
 	shortest := time.Duration(0)
 	for _, l := range r.Links() {
@@ -130,8 +129,8 @@ func (r *localRank) minWarnAfter() time.Duration {
 	return shortest
 }
 
-// isIdleWait reports whether w is the receive in which an idle kernel waits for work. It returns false once any
-// message, matching or not, was received.
+// isIdleWait reports whether w is the receive in which an idle kernel waits for work. Once any message, matching or
+// not, has been received, the kernel is not idle.
 func (r *localRank) isIdleWait(w mpe.Waiting) bool {
 	return r.kernel != nil && w.State == handshake.WaitRequest && !w.HasDeferred
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// flightRecorder is the daemon's flight recorder together with the writer of its records.
+// flightRecorder combines the daemon's flight recorder and the writer of its records.
 type flightRecorder struct {
 	*recorder.Recorder
 	daemon *Daemon
@@ -32,18 +32,18 @@ type flightRecorder struct {
 	mu      sync.Mutex
 	limiter recorder.RateLimiter
 	pending *pendingRecord
-	// errorLogged is set if the last record could not be written. It ensures that the error is logged only once.
+	// errorLogged is set if the last record could not be written, so that the error is logged only once.
 	errorLogged bool
 }
 
-// pendingRecord is a recording file to be written after a failure of a rank.
+// pendingRecord is a recording file to write after a failure of a rank.
 type pendingRecord struct {
 	name, reason string
 	rank         *node.Rank
 	peer         int
 }
 
-// newRecording returns the recorder for the daemon's ranks, or nil if node.RecordPackets returns nil.
+// newRecording returns the recorder for the daemon's ranks, or nil if packets are not recorded.
 func newRecording(daemon *Daemon) *flightRecorder {
 	ranks := make([]*node.Rank, len(daemon.ranks))
 	for i, r := range daemon.ranks {
@@ -61,8 +61,8 @@ func newRecording(daemon *Daemon) *flightRecorder {
 	return &flightRecorder{Recorder: rec, daemon: daemon, wake: make(chan struct{}, 1)}
 }
 
-// CycleAt returns the simulation cycle that a local rank's role had reached at time t, which must be within the
-// last half second. It returns false if the role is not simulated or the cycle is unknown.
+// CycleAt returns the simulation cycle reached by a local rank's role at time t, which must be within the last half
+// second. It returns false if the role is not simulated or the cycle is unknown.
 func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 	r := d.findRank(rank)
 	if r == nil {
@@ -78,7 +78,7 @@ func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 
 const noRecords = "failure records are disabled"
 
-// openSpool opens the spool. If this fails, the daemon logs the error and runs without a spool.
+// openSpool opens the spool. On error, it logs the error, and the daemon writes no records.
 func (r *flightRecorder) openSpool() {
 	dir := r.daemon.cfg.SpoolDirectory()
 	if dir == "" {
@@ -97,9 +97,9 @@ func (r *flightRecorder) openSpool() {
 	r.spool = s
 }
 
-// requestRecord requests a record of a failure and returns its path, or "" if there is no spool or the last record is
-// too recent. All failures before the record is written share it, including those caused by the same event.
-// requestRecord does not block, since the caller may hold an engine's lock.
+// requestRecord requests a record of a failure and returns its path. It returns "" without a spool, or if the last
+// record is too recent. All failures before the record is written share it, including those caused by the same event.
+// requestRecord does not block, because the caller may hold an engine's lock.
 func (r *flightRecorder) requestRecord(now time.Time, rank, peer int, reason string) string {
 	if r.spool == nil {
 		return ""
@@ -116,7 +116,7 @@ func (r *flightRecorder) requestRecord(now time.Time, rank, peer int, reason str
 	return r.spool.Path(r.pending.name)
 }
 
-// run writes records until ctx is done, and then writes the record that is still pending, if any.
+// run writes records until ctx is done, and then the pending record, if any.
 func (r *flightRecorder) run(ctx context.Context) {
 	for {
 		select {
@@ -133,7 +133,7 @@ func (r *flightRecorder) run(ctx context.Context) {
 	}
 }
 
-// writePending writes the pending record after the event that caused the failure has been processed.
+// writePending writes the pending record once the rank's engine has processed the event that caused the failure.
 func (r *flightRecorder) writePending() {
 	r.mu.Lock()
 	record := r.pending
@@ -173,8 +173,7 @@ func (r *flightRecorder) comment(why string) string {
 	return text
 }
 
-// profile returns the profile with which recorded packets are stored: V09 if any link has tags, otherwise
-// CloudFPGA.
+// profile returns the profile to store with recorded packets: V09 if any link has tags, otherwise CloudFPGA.
 func (r *flightRecorder) profile() protocol.Profile {
 	for _, rank := range r.daemon.ranks {
 		for peer, l := range rank.Links() {

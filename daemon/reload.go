@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// reloadState tracks the configurations that a daemon has loaded.
+// reloadState tracks the configurations loaded by a daemon.
 type reloadState struct {
 	// current is the most recently loaded configuration.
 	current atomic.Pointer[config.Config]
@@ -38,20 +38,20 @@ func (r *reloadState) lastReload() (good bool, last time.Time) {
 	return !r.lastFailed, r.loadedAt
 }
 
-// ErrNotServing is returned for a reload while the daemon is starting or stopping.
+// ErrNotServing rejects a reload while the daemon is starting or stopping.
 var ErrNotServing = errors.New("zrlmpid is starting or stopping")
 
-// errNoSource is returned for a reload if the configuration cannot be read again.
+// errNoSource rejects a reload if the configuration cannot be read again.
 var errNoSource = errors.New("cannot be read a second time: restart zrlmpid")
 
-// RefusedError reports that a reload was refused.
+// RefusedError reports that the daemon refused a reload.
 type RefusedError struct {
 	// Restart lists the changes that need a restart. It is empty if Err is non-nil.
 	Restart []string
 	Err     error
 }
 
-// Error returns a message with one line for each change that needs a restart.
+// Error returns the cause, or a message with one line for each change that needs a restart.
 func (e *RefusedError) Error() string {
 	const text = "configuration refused, the previous one stays in effect"
 	if e.Err != nil {
@@ -60,7 +60,7 @@ func (e *RefusedError) Error() string {
 	return text + ": these changes need a restart:\n  " + strings.Join(e.Restart, "\n  ")
 }
 
-// Unwrap returns the cause, or node.ErrRestart.
+// Unwrap returns Err, or node.ErrRestart if Err is nil.
 func (e *RefusedError) Unwrap() error {
 	if e.Err == nil {
 		return node.ErrRestart
@@ -68,7 +68,7 @@ func (e *RefusedError) Unwrap() error {
 	return e.Err
 }
 
-// Reload applies cfg to the running daemon. If it returns an error, a *RefusedError, the daemon is unchanged.
+// Reload applies cfg to the running daemon. The error is a *RefusedError; in that case, the daemon is unchanged.
 // Messages in progress complete under the previous configuration. The daemon owns cfg after the call.
 func (d *Daemon) Reload(cfg *config.Config) error {
 	_, err := d.applyReload(func() (*config.Config, error) { return cfg, nil })
@@ -127,7 +127,7 @@ func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change
 	return changes, nil
 }
 
-// prepareReload returns the functions that apply a valid configuration. They cannot fail.
+// prepareReload returns the functions that apply a valid configuration. These functions cannot fail.
 func (d *Daemon) prepareReload(cfg *config.Config, changes []config.Change) (apply []func(), err error) {
 	var restart []string
 	for _, c := range changes {
@@ -169,8 +169,8 @@ func (d *Daemon) prepareReload(cfg *config.Config, changes []config.Change) (app
 	return apply, nil
 }
 
-// canReload reports whether a key may change while the daemon runs. It returns true for all keys of links,
-// because node.Rank.Prepare checks the resulting links.
+// canReload reports whether a key may change while the daemon runs. It returns true for all keys of links, because
+// node.Rank.Prepare checks the resulting links.
 func (d *Daemon) canReload(cfg *config.Config, change config.Change) bool {
 	switch {
 	case change.Rank == config.NoRank && strings.HasPrefix(change.Key, "defaults."):
@@ -193,7 +193,7 @@ func (d *Daemon) canReload(cfg *config.Config, change config.Change) bool {
 	return false
 }
 
-// describeRestart describes a change and, unless it is obvious, why the change needs a restart.
+// describeRestart describes a change and, unless it is obvious, the reason why the change needs a restart.
 func describeRestart(change config.Change) string {
 	switch {
 	case change.Rank == config.NoRank && change.Key == "ranks":
@@ -211,7 +211,7 @@ func (d *Daemon) reloadOnSignal(ctx context.Context) {
 	for {
 		select {
 		case <-d.opts.ReloadSignals:
-			_, _ = d.ReloadFromSource() // reload logs the result
+			_, _ = d.ReloadFromSource() // ReloadFromSource logs the result
 		case <-ctx.Done():
 			return
 		}

@@ -74,8 +74,8 @@ func (d *Daemon) supportInfo() control.Support {
 	return support
 }
 
-// askReports asks remote ranks for their waits. Each is asked by the lowest local rank that has an
-// extended-profile link to it, over that link.
+// askReports asks remote ranks for their waits. The lowest local rank with an extended-profile link to a remote rank
+// asks it over that link.
 func (d *Daemon) askReports(ctx context.Context) []state.AskResult {
 	by := map[*localRank][]int{}
 	asked := []state.AskResult{}
@@ -105,7 +105,7 @@ func (d *Daemon) askReports(ctx context.Context) []state.AskResult {
 	return asked
 }
 
-// linkTo returns a link to the rank from the lowest other local rank that has one, or nil.
+// linkTo returns the link to the rank from the lowest other local rank, or nil without another local rank.
 func (d *Daemon) linkTo(rank int) *node.Link {
 	for _, r := range d.ranks {
 		if r.cfg.Rank != rank {
@@ -133,8 +133,8 @@ func (d *Daemon) Host(rank int) (control.Port, error) {
 		rank)
 }
 
-// reset makes a local rank discard its state about a restarted peer, so that it may send to the peer again. If
-// rank is AnyRank, the rank returned by Host is used.
+// reset makes a local rank discard its state about a restarted peer, so that it may send to the peer again. AnyRank
+// selects the rank returned by Host.
 func (d *Daemon) reset(rank, peer int) error {
 	if rank == control.AnyRank {
 		port, err := d.Host(rank)

@@ -15,10 +15,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxStopLines is the maximum number of pending messages that are logged for a rank when the daemon stops.
+// maxStopLines is the maximum number of pending messages logged for each rank when the daemon stops.
 const maxStopLines = 20
 
-// beginStop logs that the daemon is stopping and which messages are pending. All tasks are still running.
+// beginStop logs that the daemon is stopping and lists the pending messages. All tasks are still running.
 func (d *Daemon) beginStop() {
 	d.phase.Store(stopping)
 	limit := d.current.Load().StopTimeout
@@ -46,7 +46,7 @@ func logWaits(log *zap.Logger, level zapcore.Level, text string, rank int, waits
 	}
 }
 
-// stopEngines closes all engines in parallel. Pending messages have until stop_timeout to complete.
+// stopEngines closes all engines in parallel. Pending messages may complete within stop_timeout.
 func (d *Daemon) stopEngines() error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.current.Load().StopTimeout)
 	defer cancel()

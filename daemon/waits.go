@@ -11,13 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// waitWatcher logs every message that has waited longer than its link's warn_after, and later the end of that
-// wait. Each wait is logged once.
+// waitWatcher logs each message that has waited longer than its link's warn_after, and later the end of that wait. It
+// logs each wait once.
 type waitWatcher struct {
 	log   *zap.Logger
 	ranks []*localRank
 	now   func() time.Time
-	// logged contains the waits that have been logged.
+	// logged contains the logged waits that have not ended.
 	logged map[waitKey]loggedWait
 }
 
@@ -32,7 +32,7 @@ type loggedWait struct {
 	fields []zap.Field
 }
 
-// Bounds on the time between two scans. A wait may be logged late by up to this time.
+// Bounds on the time between two scans, by which the log line of a wait may be late.
 const (
 	minScanInterval = 20 * time.Millisecond
 	maxScanInterval = time.Second
@@ -42,7 +42,7 @@ const (
 func (w *waitWatcher) run(ctx context.Context) error {
 	for {
 		select {
-		case <-time.After(w.interval()): // computed every time, since a reload may change it
+		case <-time.After(w.interval()): // computed every time, because a reload may change it
 			w.scan()
 		case <-ctx.Done():
 			return nil
@@ -64,7 +64,7 @@ func (w *waitWatcher) interval() time.Duration {
 	return min(max(shortest/4, minScanInterval), maxScanInterval)
 }
 
-// scan logs waits that have become too long, and the end of waits that were logged earlier.
+// scan logs the waits that have become too long, and the end of waits logged earlier.
 func (w *waitWatcher) scan() {
 	now := w.now()
 	waiting := make(map[waitKey]bool, len(w.logged))
@@ -72,7 +72,7 @@ func (w *waitWatcher) scan() {
 		shortest := rank.minWarnAfter()
 		atLeast := shortest
 		if len(w.logged) > 0 {
-			atLeast = 0 // a wait that was already logged may be shorter than the current warn_after
+			atLeast = 0 // a wait logged earlier may be shorter than the current warn_after
 		} else if shortest == 0 {
 			continue
 		}
@@ -105,7 +105,7 @@ func (w *waitWatcher) scan() {
 	}
 }
 
-// waitFields returns the log fields that stay the same during a wait.
+// waitFields returns the log fields that stay constant during a wait.
 func waitFields(w mpe.Waiting) []zap.Field {
 	fields := []zap.Field{zap.Uint32("rank", w.Local)}
 	if !w.AnySource {

@@ -30,7 +30,7 @@ var (
 	errStopping = errors.New("stopping, waiting for messages to complete")
 )
 
-// checkReady returns nil if messages can be exchanged, and otherwise the reason why they cannot.
+// checkReady returns nil if messages can be exchanged, and the reason why they cannot otherwise.
 func (p *phase) checkReady() error {
 	switch p.Load() {
 	case starting:
@@ -41,8 +41,8 @@ func (p *phase) checkReady() error {
 	return nil
 }
 
-// bindWeb binds the address of the HTTP server. It returns nil if HTTP is disabled. It also returns nil if the
-// default address is in use, since all daemons on a host have the same default.
+// bindWeb binds the address of the HTTP server. It returns nil if HTTP is disabled, or if the address is in use and not
+// explicit, because all daemons on a host share the same default address.
 func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	h := &d.cfg.HTTP
 	if h.Listen == "" {
@@ -59,8 +59,7 @@ func (d *Daemon) bindWeb(explicit bool) (*web.Server, error) {
 	return server, err
 }
 
-// CheckFiles checks the TLS files named in the configuration, both for links and for the web configuration. It
-// binds nothing.
+// CheckFiles checks the TLS files of links and the files of the web configuration. It binds nothing.
 func (d *Daemon) CheckFiles() error {
 	for _, r := range d.ranks {
 		if err := r.CheckTLS(); err != nil {
@@ -73,11 +72,11 @@ func (d *Daemon) CheckFiles() error {
 	return nil
 }
 
-// webTask is the running HTTP server. It is stopped last, so that /-/ready can report the shutdown.
+// webTask is the running HTTP server. The daemon stops it last, so that /-/ready can report the shutdown.
 type webTask struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // valid after ended is closed
+	err    error // valid once done is closed
 }
 
 // startWeb starts the HTTP server, if enabled.
@@ -104,13 +103,13 @@ func (d *Daemon) startWeb(ctx context.Context) (*webTask, error) {
 	go func() {
 		defer close(task.done)
 		task.err = d.web.Serve(ctx)
-		task.cancel() // needed if Serve has failed
+		task.cancel() // needed if Serve failed
 		sampling.Wait()
 	}()
 	return task, nil
 }
 
-// sendTimes returns a function that looks up the send durations for a rank and a peer, for the status page.
+// sendTimes returns a function, for the status page, that returns the send durations for a rank and a peer.
 func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, bool) {
 	byRank := make(map[int]*metrics.Rank)
 	for i := range ranks {
@@ -127,7 +126,7 @@ func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, b
 // maxRecentLines is the number of warnings and errors kept for the status page.
 const maxRecentLines = 50
 
-// keepRecentLog starts collecting the log's most recent warnings and errors for the status page.
+// keepRecentLog starts to collect the log's most recent warnings and errors for the status page.
 func (d *Daemon) keepRecentLog() {
 	d.recentLog = statuspage.NewLog(maxRecentLines)
 	d.log = d.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {

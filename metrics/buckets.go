@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
-// Classic buckets serve a Prometheus that does not support native histograms. Their upper bounds are the powers
-// of two from 2^minClassicExp to 1 second, which are the bounds of every phases.PerOctave-th native bucket.
+// Classic buckets serve a Prometheus without support for native histograms. Their upper bounds are the powers of two
+// from 2^minClassicExp to 1 second, which are the bounds of every phases.PerOctave-th native bucket.
 const minClassicExp = -17
 
 var classicBounds = prometheus.ExponentialBuckets(math.Exp2(minClassicExp), 2, 1-minClassicExp)
 
 // classicIndex returns the index of the classic bucket that contains the native bucket key. It returns
-// len(classicBounds) if the native bucket is above all classic ones.
+// len(classicBounds) for native buckets above all classic ones.
 func classicIndex(key int) int {
 	octave := (key + phases.PerOctave - 1) >> phases.Schema // round up
 	return min(max(octave-minClassicExp, 0), len(classicBounds))

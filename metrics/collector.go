@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Engine contains the methods of *mpe.Engine that a Collector calls.
+// Engine contains the methods of *mpe.Engine called by a Collector.
 type Engine interface {
 	Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters))
 	PeerCounters(rank int, visit func(*state.PeerCounters))
@@ -23,10 +23,10 @@ type Engine interface {
 // Rank provides the metrics of a local rank.
 type Rank struct {
 	Engine Engine
-	// Recorder contains the histograms, which the observer of the engine fills.
+	// Recorder contains the histograms, filled by the engine's observer.
 	Recorder *phases.Recorder
-	// State returns the state of the rank without its engine. The receive in which a stand-in's kernel waits
-	// for work does not count as a wait.
+	// State returns the state of the rank without its engine. If the state names a kernel, the receive in which that
+	// kernel waits for work does not count as a wait.
 	State func() state.RankInfo
 }
 
@@ -37,12 +37,11 @@ type Source struct {
 	// Started is the time at which the engines started to count.
 	Started time.Time
 	Ranks   []Rank
-	// LostLogLines returns the number of log lines that were lost.
+	// LostLogLines returns the number of lost log lines.
 	LostLogLines func() uint64
-	// AccessDenied returns, for each socket, the number of programs and requests refused because their user is
-	// not allowed to make them.
+	// AccessDenied returns the number of programs and requests refused for lack of permission, by socket.
 	AccessDenied func() map[string]uint64
-	// WebConfigFailures returns the number of times that a changed web configuration was rejected.
+	// WebConfigFailures returns the number of times that the server rejected a changed web configuration.
 	WebConfigFailures func() uint64
 	// LastReload reports whether the last reload of the configuration succeeded, and returns the time of the last
 	// successful one.
@@ -81,7 +80,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// revision returns the version control revision from which the program was built.
+// revision returns the version control revision of the program's source code.
 var revision = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -106,7 +105,7 @@ func boolToFloat(b bool) float64 {
 	return 0
 }
 
-// rankSample is the state of a rank. The counters of each peer are read at a single point in time.
+// rankSample is the state of a rank at a scrape. The counters of each peer are read at a single point in time.
 type rankSample struct {
 	createdAt    time.Time
 	rank         string
@@ -122,16 +121,16 @@ type peerSample struct {
 	times    phases.PeerTimes
 }
 
-// labelOtherPeers is the label of all peers that have no separate series, labelAnySource is the label of receives from
-// any source, and labelUnknownPeer is the label of addresses that are not in the rank map.
+// labelOtherPeers is the label of all peers without separate series, labelAnySource the label of receives from any
+// source, and labelUnknownPeer the label of addresses outside the rank map.
 const (
 	labelOtherPeers  = "other"
 	labelAnySource   = "any"
 	labelUnknownPeer = "unknown"
 )
 
-// sampleRank reads the state of a rank. It locks the engine separately for each peer, while it copies the
-// counters of that peer.
+// sampleRank reads the state of a rank. It locks the engine separately for each peer, while it copies the peer's
+// counters.
 func sampleRank(r *Rank, created time.Time) *rankSample {
 	l := &rankSample{createdAt: created, state: r.State()}
 	l.rank = strconv.Itoa(l.state.Rank)
@@ -185,7 +184,7 @@ func (l *rankSample) collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectState exposes the series that belong to no particular peer.
+// collectState exposes the series unrelated to any particular peer.
 func (l *rankSample) collectState(out chan<- prometheus.Metric) {
 	out <- postedReceives.gauge(float64(l.rankCounters.Posted), l.rank)
 	out <- unexpectedMessages.gauge(float64(l.rankCounters.Unexpected), l.rank)
@@ -196,7 +195,7 @@ func (l *rankSample) collectState(out chan<- prometheus.Metric) {
 		}
 	}
 	for _, n := range l.rankCounters.Collectives {
-		name := strings.ToLower(n.Collective) // the configuration uses lower case, too
+		name := strings.ToLower(n.Collective) // the configuration uses lower case as well
 		out <- collectives.counterAt(l.createdAt, n.Calls, l.rank, name, n.Algorithm)
 		out <- collectiveFailures.counterAt(l.createdAt, n.Failures, l.rank, name, n.Algorithm)
 	}

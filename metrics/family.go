@@ -103,7 +103,7 @@ var (
 		"Kernel of the stand-in running (1) or not (0).", "rank", "kernel")
 )
 
-// counterAt returns a counter that was created at the given time.
+// counterAt returns a counter created at the given time.
 func (f *family) counterAt(created time.Time, value uint64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetricWithCreatedTimestamp(f.desc, f.kind, float64(value), created, labels...)
 }

@@ -10,14 +10,14 @@ import (
 
 // Limits on scrapes.
 const (
-	// maxScrapes is the maximum number of concurrent scrapes. Further ones wait.
+	// maxScrapes is the maximum number of concurrent scrapes. Further scrapes wait.
 	maxScrapes = 4
-	// scrapeTimeout is the maximum duration of a scrape, including the time that it waits.
+	// scrapeTimeout is the maximum duration of a scrape, including its wait.
 	scrapeTimeout = 10 * time.Second
 )
 
-// Handler serves a registry as text, OpenMetrics or protobuf. Only the protobuf format contains native
-// histograms. Errors are written to log.
+// Handler serves a registry as text, OpenMetrics or protobuf. Only the protobuf format contains native histograms.
+// Handler writes errors to log.
 func Handler(r *prometheus.Registry, log promhttp.Logger) http.Handler {
 	scrape := promhttp.HandlerFor(r, promhttp.HandlerOpts{
 		ErrorLog: log, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,

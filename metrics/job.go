@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Job is a job from whose ranks answers have been received.
+// Job contains the answers of a job's ranks.
 type Job struct {
 	Name  string
 	Ranks []JobRank
@@ -53,10 +53,10 @@ func (j *Job) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Describe implements prometheus.Collector. It describes nothing, because the ranks are not known in advance.
+// Describe implements prometheus.Collector. It sends nothing, because the ranks are not known in advance.
 func (*Job) Describe(chan<- *prometheus.Desc) {}
 
-// jobLabel is the label that contains the name of a job.
+// jobLabel is the label for the name of a job.
 const jobLabel = "mpi_job"
 
 // jobsCollector collects the metrics of all jobs that exist at the time of a scrape.
@@ -71,8 +71,8 @@ func (c jobsCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// NewJobRegistry returns a registry for the jobs that list returns. It calls list for each scrape. The registry
-// has the same series as a daemon's, with the label mpi_job added.
+// NewJobRegistry returns a registry for the jobs returned by list, which it calls for each scrape. The registry
+// contains the same series as a daemon's, with the label mpi_job added.
 func NewJobRegistry(list func() []Job) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(jobsCollector{list}) // a single collector that describes nothing cannot collide

@@ -24,13 +24,13 @@ func (f *family) nativeHistogram(h *phases.Histogram, created time.Time, labels 
 	return m
 }
 
-// histogram returns h as a native histogram that has classic buckets, too.
+// histogram returns h as a native histogram with additional classic buckets.
 func (f *family) histogram(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
 	return &classicHistogram{f.nativeHistogram(h, created, labels...), h}
 }
 
-// classicHistogram adds classic buckets to a native histogram, because the library's constant native histograms have
-// none.
+// classicHistogram adds classic buckets to a native histogram, because the library's constant native histograms cannot
+// contain them.
 type classicHistogram struct {
 	prometheus.Metric
 	h *phases.Histogram

@@ -18,7 +18,7 @@ const (
 	directionOut     = "out"
 )
 
-// labelHeldBack is the value of the label waits_for for a message that is queued behind others.
+// labelHeldBack is the value of the label waits_for for a message queued behind others.
 const labelHeldBack = "held_back"
 
 // packetTypes contains the label value for each packet type.
@@ -30,7 +30,7 @@ var packetTypes = func() (names [state.NumTypes]string) {
 	return names
 }()
 
-// collectPeer exposes the series of one peer, or of all other peers together.
+// collectPeer exposes the series of one peer, or the series shared by all other peers.
 func (l *rankSample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
 	counters := &p.counters
 	count := func(f *family, n uint64, labels ...string) {
@@ -95,7 +95,7 @@ func (l *rankSample) collectWait(out chan<- prometheus.Metric, w state.OldestWai
 	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, packetTypes[w.Awaited])
 }
 
-// mergeCounters adds the counters of one peer to the counters that all other peers share.
+// mergeCounters adds the counters of one peer to the counters shared by all other peers.
 func mergeCounters(to, counters *state.PeerCounters) {
 	to.Extended = to.Extended || counters.Extended
 	to.Silent = to.Silent || counters.Silent

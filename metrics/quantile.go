@@ -7,10 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// SendTimes returns the median and the 99th percentile of the durations of sends to a peer, in seconds, and the
-// number n of sends. A send lasts from the post of the operation to its completion. The percentiles are
-// accurate to the width of a bucket. SendTimes returns false if there were no sends or the peer has no separate
-// series.
+// SendTimes returns the median and the 99th percentile of the durations of sends to a peer, in seconds, and the number
+// n of sends. The duration of a send is measured from posting the operation to its completion. The percentiles are
+// accurate to the width of a bucket. SendTimes returns false if no send completed or the peer has no separate series.
 func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	rec := r.Recorder
 	if rec == nil || peer < 0 || peer >= rec.ClusterSize() {
@@ -31,8 +30,8 @@ func (r *Rank) SendTimes(peer int) (p50, p99 float64, n uint64, ok bool) {
 	return estimateQuantile(histogram, 0.5, n), estimateQuantile(histogram, 0.99, n), n, true
 }
 
-// estimateQuantile estimates the quantile q of n times in seconds. It assumes that the logarithms of the times in
-// each bucket are distributed evenly.
+// estimateQuantile estimates the quantile q of n times in seconds. It assumes that the logarithms of the times in each
+// bucket are evenly distributed.
 func estimateQuantile(histogram *phases.Histogram, q float64, n uint64) float64 {
 	rank := q * float64(n)
 	before := float64(histogram.ZeroCount)

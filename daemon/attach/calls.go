@@ -18,7 +18,7 @@ type programCall struct {
 	reduction *reduction
 }
 
-// readCall handles CALL. It posts the call at once if its payload is complete, and collects the payload otherwise.
+// readCall handles CALL. It starts or queues the call, which waits until its payload is complete.
 func (s *session) readCall() error {
 	call, err := s.reader.ReadCall()
 	if err != nil {

@@ -11,19 +11,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// A session that exchanges frames through rings has no dedicated goroutines that read frames and answer
-// completed operations. Instead, the session is polled: its ring, its rank and its completed operations. Any
-// goroutine in the process that polls (progress.Shared) also polls the session, for example the goroutine of
-// another session, or a kernel that is waiting for a message. A single goroutine of the daemon can therefore
-// carry a message from one program to another without a context switch. The session's own goroutine polls only
-// while no other goroutine does. If nothing arrives, it goes to sleep, and other goroutines then skip the
-// session too.
+// A session that exchanges frames through rings has no dedicated goroutines to read frames and answer completed
+// operations. Instead, it is polled: its ring, its rank and its completed operations. Any polling goroutine of the
+// process (progress.Shared) also polls the session, for example the goroutine of another session, or a kernel waiting
+// for a message. A single goroutine can therefore carry a message from one program to another without a context switch.
+// The session's own goroutine polls only while no other goroutine does. If the session stays idle, its goroutine goes
+// to sleep, and other goroutines then skip the session too.
 
-// pollPause is the time that the session's goroutine sleeps while other goroutines poll the session.
+// pollPause is the duration for which the session's goroutine sleeps while other goroutines poll the session.
 const pollPause = time.Millisecond
 
-// processorVisits is the number of visits after which the daemon publishes the number of the processor on which
-// it polls. It does not do so at every visit because reading the number takes a system call.
+// processorVisits is the number of visits after which the daemon publishes the number of the processor that polls.
+// Publishing it at every visit would cost a system call each time.
 const processorVisits = 64
 
 // maxFramesPerPoll is the maximum number of a program's frames handled in one poll.
@@ -37,13 +36,13 @@ type polledSession struct {
 	watch   progress.Watch
 	spin    progress.SpinPolicy
 
-	// beingPolled is set while a goroutine polls the session. otherFinds counts the polls by other goroutines that
-	// found work. When the session ends, the owner sets finished, and sets err to the reason.
+	// beingPolled is set while a goroutine, the owner, polls the session. otherFinds counts the polls by other
+	// goroutines that found work. When the session ends, the owner sets finished and stores the reason in err.
 	beingPolled atomic.Bool
 	otherFinds  atomic.Uint32
 	finished    bool
 	err         error
-	// visits counts the visits by other goroutines. Only the owner may access it.
+	// visits counts the visits by other goroutines. Only the current owner may access it.
 	visits uint
 	// skippedRank is set if the last poll handled frames and therefore skipped the rank.
 	skippedRank bool
@@ -53,10 +52,10 @@ type polledSession struct {
 	wake     chan struct{} // wakes up the session's goroutine
 }
 
-// pollDevice is a device whose progress any goroutine can make.
+// pollDevice is a device that any goroutine can poll.
 type pollDevice interface {
-	// PollOnce polls the device once. Sleep makes progress until c has a value. Its caller has already polled
-	// for the time polled.
+	// PollOnce polls the device once. Sleep blocks until c has a value, and makes progress meanwhile. polled is the
+	// time for which the caller of Sleep has already polled.
 	PollOnce()
 	Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error
 }
@@ -70,14 +69,13 @@ func newPolling(r wire.Rings, s *session, oversubscribed bool) (*polledSession, 
 	return p, err
 }
 
-// wakeUp resumes polling, by the session's goroutine or by other goroutines that poll anyway.
+// wakeUp ends the session's sleep, so that its own goroutine and other polling goroutines poll it again.
 func (p *polledSession) wakeUp() {
 	p.isAsleep.Store(false)
 	wire.Notify(p.wake)
 }
 
-// run polls the session until it ends, and returns the reason. After run has returned, no goroutine polls the
-// session.
+// run polls the session until it ends, and returns the reason. No goroutine polls the session after run has returned.
 func (p *polledSession) run() error {
 	progress.RegisterShared(p)
 	for {
@@ -124,12 +122,12 @@ func (p *polledSession) Visit() bool {
 	return found
 }
 
-// poll polls the rank, answers completed operations and handles frames. It reports whether there was anything
-// to do. The caller must be the owner.
+// poll handles frames, polls the rank and answers completed operations. It reports whether it found work. The caller
+// must be the owner.
 func (p *polledSession) poll() bool {
 	n, err := p.handleFrames()
-	// A program that has sent frames is waiting for their effect, and the rank's sockets are usually empty, so
-	// skip the rank. Never skip it twice in a row, because the program could then delay packets indefinitely.
+	// The effect of a program's frames is urgent, and the rank's sockets are usually empty, so skip the rank after
+	// handling frames. Never skip it twice in a row, because the program could then delay packets indefinitely.
 	if p.skippedRank = n > 0 && !p.skippedRank; !p.skippedRank && p.dev != nil {
 		p.dev.PollOnce()
 	}
@@ -143,7 +141,8 @@ func (p *polledSession) poll() bool {
 	return found || n > 0
 }
 
-// handleFrames handles all complete frames. It returns ErrNoData if there are no more for now.
+// handleFrames handles up to maxFramesPerPoll complete frames. It returns ErrNoData if the ring contains no further
+// complete frame.
 func (p *polledSession) handleFrames() (frames int, err error) {
 	for ; frames < maxFramesPerPoll; frames++ {
 		if p.session.tooManyRefusals() { // only check whether the connection is closed
@@ -160,8 +159,8 @@ func (p *polledSession) handleFrames() (frames int, err error) {
 	return frames, wire.ErrNoData
 }
 
-// sleep blocks until the session needs to be polled again. It first polls once, because events that other
-// goroutines saw but did not handle would not wake it up.
+// sleep blocks until the session needs to be polled again. It first polls once, because events seen but not handled by
+// other goroutines would not wake it up.
 func (p *polledSession) sleep(polled time.Duration) {
 	p.isAsleep.Store(true)
 	defer p.isAsleep.Store(false)

@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// completionQueue tracks the running operations of a session, and the completed operations that have not been answered.
+// completionQueue tracks a session's running operations and its completed but unanswered operations.
 type completionQueue struct {
 	// onCompletion is called after an operation has completed. It must neither block nor call the rank.
 	onCompletion func()
-	// hasCompleted is set if there may be operations to answer.
+	// hasCompleted is set if completed may be non-empty.
 	hasCompleted atomic.Bool
-	// answering is held while operations are being answered, so that none of them is cancelled at the same
-	// time. It guards batch.
+	// answering is held while operations are being answered, so that cancel cannot use a rank operation that is being
+	// freed. It guards batch.
 	answering sync.Mutex
 	batch     []*operation
 
@@ -24,15 +24,14 @@ type completionQueue struct {
 	completed []*operation // in order of completion
 }
 
-// notifyingOp is an operation of a rank that calls a function when it ends, and before that may ask whether the program
-// awaits it; see mpe.Request.OnEnd.
+// notifyingOp is an operation of a rank that calls then when it completes. Before that, it may call awaited to ask
+// whether the program is waiting for it; see mpe.Request.OnEnd.
 type notifyingOp interface {
 	mpe.Op
 	OnEnd(then func(), awaited func() bool)
 }
 
-// watch registers an operation so that it is answered when it ends. It reports whether no other operation is
-// running.
+// watch registers a running operation to be answered on completion. It reports whether no other operation is running.
 func (e *completionQueue) watch(op *operation) (alone bool) {
 	if op.onEnd == nil {
 		op.onEnd = func() { e.addCompleted(op) }
@@ -49,7 +48,7 @@ func (e *completionQueue) watch(op *operation) (alone bool) {
 	return alone
 }
 
-// addCompleted adds a completed operation, unless remove has already removed it.
+// addCompleted queues a completed operation for its answer, unless remove has already removed the operation.
 func (e *completionQueue) addCompleted(op *operation) {
 	e.mu.Lock()
 	if op.running {
@@ -60,8 +59,8 @@ func (e *completionQueue) addCompleted(op *operation) {
 	e.onCompletion()
 }
 
-// answer answers the completed operations and reports whether there were any. now means that the caller is not
-// the reading goroutine.
+// answer answers the completed operations and reports whether there were any. now must be set unless the caller is the
+// reading goroutine; see operation.end.
 func (e *completionQueue) answer(now bool) (found bool) {
 	if !e.hasCompleted.Load() {
 		return false
@@ -86,7 +85,7 @@ func (e *completionQueue) answer(now bool) (found bool) {
 	return found
 }
 
-// cancel cancels an operation if it is still running.
+// cancel cancels an operation unless it has been answered.
 func (e *completionQueue) cancel(op *operation) {
 	e.answering.Lock()
 	defer e.answering.Unlock()
@@ -95,8 +94,7 @@ func (e *completionQueue) cancel(op *operation) {
 	}
 }
 
-// remove removes an operation that has not been answered and reports whether it did so. If it did, only the caller may
-// end the operation.
+// remove removes an unanswered operation and reports whether it did. If so, the caller alone may end the operation.
 func (e *completionQueue) remove(op *operation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// pollingReader is a link with a blocking Read. Read polls for a short time, because the program may answer soon. It
-// then sleeps until the process's poller wakes it up.
+// pollingReader is a link with a blocking Read. Read first polls for a short time, because the program may reply soon,
+// and then sleeps until the process's poller wakes it up.
 type pollingReader struct {
 	*wire.Link
 	watch progress.Watch
@@ -19,7 +19,7 @@ type pollingReader struct {
 	spin  progress.SpinPolicy
 }
 
-// newSocketStream returns the stream of a program's connection. If it succeeds, it closes conn.
+// newSocketStream returns the stream of a program's connection. On success, it closes conn.
 func newSocketStream(conn *net.UnixConn, oversubscribed bool) (wire.Stream, error) {
 	link, err := wire.NewLink(conn)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// maxRefusals is the maximum number of unread answers to rejected operations. A separate limit is needed
-// because the limit on the program's operations bounds all other answers but not these.
+// maxRefusals is the maximum number of unread answers to rejected operations. These answers need their own limit,
+// because rejected operations do not count toward the program's limit on operations.
 const maxRefusals = 1024
 
-// maxProbes is the maximum number of a program's waiting probes. Each waiting probe needs a goroutine.
+// maxProbes is the maximum number of waiting probes of one program. Each of them needs a goroutine.
 const maxProbes = 64
 
 // ledger tracks a program's operations and accounts for their memory.
@@ -28,30 +28,29 @@ type ledger struct {
 	mu    sync.Mutex
 	ops   map[uint64]*operation
 	bytes int64
-	// workBytes is the memory that calls may need in addition to their bytes, memberBytes the memory for their
-	// communicators. drawnBytes is the part of the program's charges drawn from common memory.
+	// workBytes is the memory that calls may need in addition to their payload, and memberBytes the memory for
+	// communicators. drawnBytes is the part of all charges covered by common memory.
 	workBytes, memberBytes, drawnBytes int64
 	// spareBuffers holds large buffers for reuse by later operations, oldest first.
 	spareBuffers [][]byte
 	spareBytes   int64
 	closing      bool
 	probes       int
-	// claims maps the number of each matched probe's message, which is no longer available for matching, to the
-	// message's source. The program must receive each of these messages once. Those it has not received are
-	// dropped when the session ends.
+	// claims maps the message number of each matched probe to the message's source. A claimed message no longer matches
+	// other operations, and the program must receive it once. Claims left at the end of the session are dropped.
 	claims map[int]int
-	// refusals is the number of unread answers to rejected operations. refusalRead is signaled when refusals decreases,
-	// and when sessionEnded is set at the end of the session.
+	// refusals is the number of unread answers to rejected operations. refusalRead is signaled when refusals decreases
+	// and when sessionEnded is set.
 	refusals     int
 	refusalRead  chan struct{}
 	sessionEnded bool
 }
 
-// errCommonFull means that the memory shared by all programs is exhausted.
+// errCommonFull means that common memory, which all programs share, is exhausted.
 var errCommonFull = errors.New("more than the limit of all attached programs together")
 
-// addOperation charges an operation to the program's memory and, if needed, to common memory. If that would exceed a
-// limit, it returns the answer to send to the program. work is memory needed in addition to bytes. A non-nil
+// addOperation charges an operation to the program's memory and, if needed, to common memory. work is memory needed in
+// addition to bytes. If a limit would be exceeded, addOperation returns the answer to send to the program. A non-nil
 // err ends the session.
 func (l *ledger) addOperation(op *operation, bytes, work uint64) (answer, err error) {
 	l.mu.Lock()
@@ -89,8 +88,8 @@ func (l *ledger) addOperation(op *operation, bytes, work uint64) (answer, err er
 	return nil, nil
 }
 
-// charge accounts for n more bytes. Common memory supplies the bytes that exceed the program's share. If common
-// memory is insufficient, charge returns the amount left there. The caller must hold the ledger's lock.
+// charge charges n bytes. Common memory supplies the bytes beyond the program's share; if it does not suffice, charge
+// fails and returns the number of bytes left in it. The caller must hold the ledger's lock.
 func (l *ledger) charge(n int64) (left int64, ok bool) {
 	beyond := l.chargedBytes() + n - l.memory.perProgram - l.drawnBytes
 	if beyond <= 0 {
@@ -107,7 +106,7 @@ func (l *ledger) chargedBytes() int64 {
 	return l.bytes + l.workBytes + l.memberBytes + l.spareBytes + int64(len(l.ops))*operationCost
 }
 
-// returnExcess gives memory that is no longer needed back to common memory. The caller must hold the ledger's lock.
+// returnExcess returns unneeded drawn bytes to common memory. The caller must hold the ledger's lock.
 func (l *ledger) returnExcess() {
 	if excess := l.drawnBytes - max(l.chargedBytes()-l.memory.perProgram, 0); excess > 0 {
 		l.drawnBytes -= excess
@@ -115,8 +114,8 @@ func (l *ledger) returnExcess() {
 	}
 }
 
-// endOperation ends an operation. payload means that the answer still needs the payload, which therefore stays
-// charged. Otherwise buffer, if not nil, is kept for reuse or freed.
+// endOperation marks an operation as ended. If payload is set, the payload stays charged, because the answer still
+// needs it. Otherwise, endOperation keeps buffer, unless it is nil, for reuse or frees it.
 func (l *ledger) endOperation(op *operation, payload bool, buffer []byte) {
 	l.mu.Lock()
 	op.ended = true
@@ -130,8 +129,8 @@ func (l *ledger) endOperation(op *operation, payload bool, buffer []byte) {
 	l.storeSpare(buffer, keep)
 }
 
-// removeAnswered removes an operation after its answer is complete. It reports whether the program has been charged to
-// keep the operation's memory for reuse.
+// removeAnswered removes an operation once its answer is complete. It reports whether it charged the program for the
+// operation's memory, which the caller must then keep for reuse.
 func (l *ledger) removeAnswered(op *operation) (keep bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +143,7 @@ func (l *ledger) removeAnswered(op *operation) (keep bool) {
 	return l.chargeSpare(op.memory)
 }
 
-// discharge removes an operation and its charges. The caller must hold the ledger's lock.
+// discharge removes an operation and its charges from the ledger. The caller must hold the ledger's lock.
 func (l *ledger) discharge(op *operation) {
 	l.bytes -= op.chargedBytes
 	l.workBytes -= op.workBytes
@@ -153,7 +152,7 @@ func (l *ledger) discharge(op *operation) {
 	l.returnExcess()
 }
 
-// find returns the operation with the given id, or nil. It ignores operations that are done.
+// find returns the operation with the given id if it has not ended, and nil otherwise.
 func (l *ledger) find(id uint64) *operation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,15 +175,15 @@ func (l *ledger) countRefusal() {
 	l.refusals++
 }
 
-// tooManyRefusals reports whether too many answers to rejected operations are unread, in which case the session must
-// not handle more frames. A program that reads its answers is never blocked by this limit.
+// tooManyRefusals reports whether the session must stop handling frames, because too many answers to rejected
+// operations are unread. A program that reads its answers never reaches this limit.
 func (l *ledger) tooManyRefusals() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.refusals >= maxRefusals && !l.sessionEnded
 }
 
-// endSession makes full return false from then on.
+// endSession makes tooManyRefusals return false, so that the reading goroutine notices the end of the session.
 func (l *ledger) endSession() {
 	l.mu.Lock()
 	l.sessionEnded = true
@@ -192,8 +191,7 @@ func (l *ledger) endSession() {
 	wire.Notify(l.refusalRead)
 }
 
-// addProbes adds change to the number of waiting probes. It returns an error if the number would become too
-// large.
+// addProbes adds change to the number of waiting probes. It returns an error if the number would exceed maxProbes.
 func (l *ledger) addProbes(change int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,7 +202,7 @@ func (l *ledger) addProbes(change int) error {
 	return nil
 }
 
-// checkClaimLimit returns an error if the program has too many claims for another matched probe.
+// checkClaimLimit returns an error if the program holds too many claims to make another matched probe.
 func (l *ledger) checkClaimLimit() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,7 +220,7 @@ func (l *ledger) claim(st *mpe.Status) {
 	l.claims[st.Claim] = st.Peer
 }
 
-// checkClaim rejects an operation in mpe.ClaimComm that does not receive the message of a matched probe.
+// checkClaim rejects an operation in mpe.ClaimComm unless it receives a message claimed by a matched probe.
 func (l *ledger) checkClaim(r *wire.Start) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +231,7 @@ func (l *ledger) checkClaim(r *wire.Start) error {
 	return nil
 }
 
-// endClaim removes the claim of a message once an operation that receives it has been admitted.
+// endClaim deletes the claim of a message after the operation that receives it has been admitted.
 func (l *ledger) endClaim(r *wire.Start) {
 	if r.Comm == mpe.ClaimComm {
 		l.mu.Lock()
@@ -242,8 +240,7 @@ func (l *ledger) endClaim(r *wire.Start) {
 	}
 }
 
-// chargeMembers charges the program for the list of a communicator's members. It reports whether the list may be
-// cached.
+// chargeMembers charges the program for a communicator's list of members. It reports whether the list may be cached.
 func (l *ledger) chargeMembers(cost int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,7 +254,7 @@ func (l *ledger) chargeMembers(cost int64) bool {
 	return true
 }
 
-// chargeSpare reports whether a buffer may be kept for reuse. If so, it charges the program for the buffer. The
+// chargeSpare charges the program for a buffer to keep for reuse, and reports whether the buffer may be kept. The
 // caller must hold the ledger's lock.
 func (l *ledger) chargeSpare(b []byte) bool {
 	n := int64(cap(b))
@@ -271,7 +268,7 @@ func (l *ledger) chargeSpare(b []byte) bool {
 	return true
 }
 
-// storeSpare stores a buffer for reuse if the program has been charged for it. Otherwise it frees the buffer.
+// storeSpare keeps a buffer for reuse if chargeSpare has charged it, and frees it otherwise.
 func (l *ledger) storeSpare(b []byte, charged bool) {
 	if charged {
 		l.mu.Lock()
@@ -284,7 +281,7 @@ func (l *ledger) storeSpare(b []byte, charged bool) {
 	anonmem.Put(b)
 }
 
-// takeSpare returns a kept buffer with a capacity between n and 2n bytes, or nil.
+// takeSpare removes and returns a kept buffer with a capacity between n and 2n bytes. It returns nil if it finds none.
 func (l *ledger) takeSpare(n int) []byte {
 	if n < anonmem.MinMapped {
 		return nil
@@ -315,8 +312,8 @@ func (l *ledger) freeSpares() {
 	l.returnExcess()
 }
 
-// close frees the memory of a session that is ending. Unless all is set, operations whose answers are being
-// written keep their memory.
+// close frees the memory of a session that is ending. Operations whose answers are being written keep their memory
+// unless all is set.
 func (l *ledger) close(all bool) {
 	l.mu.Lock()
 	l.closing = true
@@ -336,13 +333,12 @@ func (l *ledger) close(all bool) {
 	l.returnExcess()
 }
 
-// memoryPool limits the payload memory that the daemon uses for all programs together. Each program has a fixed
-// share, so that other programs can never block its small operations. Beyond its share, a program draws on
-// common memory.
+// memoryPool limits the payload memory that the daemon uses for all programs together. Each program has a fixed share,
+// so that other programs can never block its small operations. Beyond its share, a program draws on common memory.
 //
-// An operation is charged for all the memory that it may need when it is posted: a message in transfer cannot
-// wait for memory, because its sender has already been cleared to send. Actual memory is allocated only as
-// payload arrives; see package anonmem.
+// When an operation is posted, it is charged for all the memory that it may ever need: a message in transfer cannot
+// wait for memory, because its sender has already been cleared to send. Memory is actually allocated only as payload
+// arrives; see package anonmem.
 type memoryPool struct {
 	limit, perProgram int64
 
@@ -351,18 +347,18 @@ type memoryPool struct {
 }
 
 const (
-	// maxShare is the maximum share of a program in bytes.
+	// maxShare is the maximum number of bytes in one program's share.
 	maxShare = 16 << 20
 	// shareParts limits the sum of all shares to 1/shareParts of the memory limit.
 	shareParts = 8
-	// maxSpareBytes is the maximum size in bytes of all buffers that a program keeps for reuse. They are freed when
-	// another program needs the memory.
+	// maxSpareBytes is the maximum total size in bytes of the buffers kept by one program for reuse. They are freed
+	// when common memory is exhausted.
 	maxSpareBytes = 128 << 20
 	// operationCost is the memory charged for an operation in addition to its payload, in bytes.
 	operationCost = 1 << 10
 )
 
-// draw draws n bytes of common memory if that much is left. It returns the amount left.
+// draw takes n bytes from common memory if at least n bytes are left. It returns the number of bytes left.
 func (m *memoryPool) draw(n int64) (left int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -373,8 +369,8 @@ func (m *memoryPool) draw(n int64) (left int64, ok bool) {
 	return m.commonLeft, true
 }
 
-// forceDraw draws n bytes of common memory even if less is left; a negative n returns memory. While there is a
-// deficit, draw fails.
+// forceDraw takes n bytes from common memory even if fewer are left; a negative n returns bytes. During a deficit, draw
+// fails.
 func (m *memoryPool) forceDraw(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 // operation is an operation or probe of a program. It exists until its answer has been written.
 type operation struct {
 	session *session
-	// Start is the operation as posted. Buf is the received part of a send's payload, or the buffer of a
-	// receive. It is part of memory or of the arena.
+	// Start is the operation as posted. Buf is the received part of a send's payload or the buffer of a receive, and
+	// points into memory or the arena.
 	wire.Start
-	// call describes a collective call. Its memory is reused by later calls.
+	// call describes a collective call. Later operations reuse its memory.
 	call *programCall
 	// memory is the payload buffer. payloadReceived is the number of payload bytes received.
 	memory          []byte
@@ -27,32 +27,32 @@ type operation struct {
 	chargedBytes, workBytes int64
 	rejected                bool
 
-	// rankOp is the rank's operation once it is running. started is set once the operation has been started. stopProbe
-	// is set for a waiting probe.
+	// rankOp is the rank's operation while it is running. started is set once startOperation has started it. stopProbe
+	// is non-nil for a waiting probe.
 	rankOp    notifyingOp
 	started   bool
 	stopProbe context.CancelCauseFunc
-	// running is set until the operation's completion is about to be answered; completionQueue.mu guards it. onEnd is
-	// called on completion, and isAwaited, if not nil, before it. Both are reused by later operations.
+	// running is set until the operation is about to be answered; completionQueue.mu guards it. The rank calls onEnd on
+	// completion and, unless it is nil, isAwaited before that. Later operations reuse both functions.
 	running   bool
 	onEnd     func()
 	isAwaited func() bool
-	// queue[0] is the index of the queue that holds a send. queuesAhead is the number of queues in which the operation
-	// is not first.
+	// queue[0] is the index of the queue that holds a send. queuesAhead is the number of queues in which other
+	// operations are ahead of this one.
 	queue       [1]int
 	queuesAhead int
 
-	// The ledger guards ended. Once ended is set, done, bytesSent and answered belong to the outbox.
+	// The ledger guards ended. Once it is set, only the outbox accesses done, bytesSent and answered.
 	ended     bool
 	done      wire.Done
 	bytesSent int
 	answered  bool
-	// keepMemory means that memory is kept for reuse and the program has been charged for it.
+	// keepMemory is set if memory is kept for reuse and charged to the program.
 	keepMemory bool
 }
 
-// operation returns an operation, if possible a spare one with a buffer of about the given size. Only the
-// reading goroutine may call it: an operation that it has found by id is then not reused meanwhile.
+// operation returns an operation, recycling one with a buffer of about the given size if possible. Only the reading
+// goroutine may call it, so that an operation found by id is not recycled while the reading goroutine uses it.
 func (s *session) operation(start wire.Start, size uint64) *operation {
 	if size >= anonmem.MinMapped { // spare does not keep large buffers
 		size = 0
@@ -78,8 +78,8 @@ func (op *operation) reserve(n int) (err error) {
 	return err
 }
 
-// detachMemory removes and returns a large buffer that the operation no longer needs. Small buffers stay with
-// the operation for reuse.
+// detachMemory removes and returns a large buffer that the operation no longer needs. Small buffers stay with the
+// recycled operation.
 func (op *operation) detachMemory() []byte {
 	b := op.memory
 	if cap(b) < anonmem.MinMapped {
@@ -92,8 +92,8 @@ func (op *operation) detachMemory() []byte {
 // failUnstarted ends an operation that has not been started.
 func (op *operation) failUnstarted(err error) { op.end(&mpe.Status{}, false, err, false) }
 
-// end ends an operation and queues its answer. If now is set, it writes the answer at once. Otherwise the
-// caller must be the reading goroutine, which writes the answer before it waits for more frames.
+// end ends an operation and queues its answer. If now is set, end writes the answer at once. Otherwise, the caller must
+// be the reading goroutine, which writes deferred answers before it waits for more frames.
 func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	if err != nil {
 		err = op.session.server.opts.Explain(err)
@@ -125,7 +125,7 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	op.session.deferredAnswers = true
 }
 
-// resultBytes returns the number of bytes of a received message or a call's result to send to the program.
+// resultBytes returns the number of bytes, of a received message or a call's result, to send to the program.
 func (op *operation) resultBytes(st *mpe.Status, err error) int {
 	if op.Kind == wire.OpCall && err == nil {
 		return len(op.Buf)
@@ -136,8 +136,8 @@ func (op *operation) resultBytes(st *mpe.Status, err error) int {
 	return int(min(st.Bytes, int64(len(op.Buf))))
 }
 
-// Frame returns the next frame of the answer. It forgets the operation when it returns the last frame, before
-// the program can read that frame.
+// Frame returns the next frame of the answer. Before it returns the last frame, it removes the operation from the
+// ledger, because the program may reuse the id as soon as it reads that frame.
 func (op *operation) Frame(b []byte) (head, payload []byte, more bool) {
 	left := op.Buf[op.bytesSent:]
 	if len(left) > wire.ChunkLen {
@@ -167,9 +167,9 @@ type detacher interface {
 	Abandon(cause error, keep mpe.KeepFunc) (mpe.Status, error)
 }
 
-// detach ends, with the error cause, an operation that remove has removed. gone means that the program is gone;
-// otherwise the program no longer waits for the operation. If the transfer continues, its buffer is charged to common
-// memory until the transfer ends.
+// detach ends an operation, already removed from the completionQueue, with the error cause. gone means that the program
+// is gone; otherwise, it only stopped waiting for the operation. If the transfer continues, its buffer is charged to
+// common memory until the transfer ends.
 func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.rankOp.(detacher)
 	large := max(cap(op.memory), len(op.Buf)) >= anonmem.MinMapped
@@ -189,8 +189,8 @@ func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	return l.Detach(cause, keep)
 }
 
-// detachPayload implements mpe.Keep. It gives the transfer a copy of any payload in the arena, because the
-// program may reuse the arena.
+// detachPayload implements mpe.KeepFunc. It copies payload in the arena for the transfer, because the program may reuse
+// the arena.
 func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	pool, b := op.session.memory, op.detachMemory()
 	if op.InArena {
@@ -209,8 +209,7 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	}
 }
 
-// unstartedError returns the error for an aborted send or call that has not been started, including the reason why
-// it has not.
+// unstartedError returns the error for an aborted send or call that never started, including the reason.
 func (op *operation) unstartedError(cause error) error {
 	rank, have := op.session.rank, fmt.Sprintf("%d of %d bytes of payload received from the program", op.payloadReceived,
 		op.Length)

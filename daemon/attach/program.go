@@ -8,13 +8,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// AttachedProgram describes a program that is attached to a rank.
+// AttachedProgram describes a program attached to a rank.
 type AttachedProgram struct {
 	Rank int
 	wire.Credentials
 	AttachedAt time.Time
-	// Operations and Bytes are the number of its operations in progress and the size of their payload, counted
-	// as for Limits.
+	// Operations and Bytes are the number of operations in progress and the size of their payload, counted as for
+	// Limits.
 	Operations int
 	Bytes      int64
 }
@@ -37,22 +37,22 @@ func (s *Server) AttachedPrograms() []AttachedProgram {
 type EventKind uint8
 
 const (
-	// EventAttached means that a program has attached.
+	// EventAttached means that a program attached to a rank.
 	EventAttached EventKind = iota
-	// EventDetached means that a program no longer holds its rank. Err is the reason.
+	// EventDetached means that a program released its rank. Err is the reason.
 	EventDetached
-	// EventRefused means that a program was not given a rank. Err is a *RefusedError.
+	// EventRefused means that the server refused to assign a rank to a program. Err is a *RefusedError.
 	EventRefused
-	// EventFailed means that a connection could not be accepted. Err is the reason.
+	// EventFailed means that the server could not accept a connection. Err is the reason.
 	EventFailed
 	NumEventKinds
 )
 
-// Event reports that a program has attached, detached or been refused, or that a connection has failed. A
-// program that is allowed to connect can cause any number of events.
+// Event reports that a program was attached, detached or refused, or that a connection failed. Any program that may
+// connect can cause an unlimited number of events.
 type Event struct {
 	Kind EventKind
-	// Rank is the program's rank, or AnyRank if the program has none.
+	// Rank is the program's rank, or AnyRank if no rank is assigned.
 	Rank int
 	// PID and UID identify the program's process and user. They are valid unless Rank is AnyRank.
 	PID, UID int
@@ -64,13 +64,13 @@ func (s *session) newEvent(kind EventKind, err error) Event {
 	return Event{Kind: kind, Rank: s.rank, PID: s.credentials.PID, UID: s.credentials.UID, Err: err}
 }
 
-// Access lists the users and groups that have access in addition to root and the daemon's own user.
-// Supplementary group memberships count.
+// Access lists the users and groups with access, in addition to root and the daemon's own user. Supplementary groups
+// count.
 type Access struct {
 	UIDs, GIDs []int
 }
 
-// Allows reports whether a process with credentials c has access to a daemon that runs as user self.
+// Allows reports whether a process with credentials c may access a daemon running as user self.
 func (a Access) Allows(c wire.Credentials, self int) bool {
 	in := func(gid int) bool { return slices.Contains(a.GIDs, gid) }
 	return c.UID == 0 || c.UID == self || slices.Contains(a.UIDs, c.UID) || in(c.GID) ||

@@ -6,13 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// queues holds the sends and calls that have not been started yet, with one queue for each peer. Sends to a
-// peer are started in the order of their START frames, because that is the order in which the peer matches
-// them; each is started once its payload is complete. A peer that does not know communicators also matches the
-// messages of collective calls in this order, so a call is in the queues of all such peers. Only the reading
-// goroutine uses queues.
+// queues holds the unstarted sends and calls, in one queue for each peer. Sends to a peer are started in the order of
+// their START frames, because the peer matches them in that order; each is started once its payload is complete. A peer
+// that does not support communicators also matches the messages of collective calls in this order, so a call is queued
+// for all such peers. Only the reading goroutine uses queues.
 type queues struct {
-	orderedPeers []int // peers that do not know communicators
+	orderedPeers []int // peers that do not support communicators
 	// byPeer contains a queue for each peer, followed by one queue for all invalid ranks.
 	byPeer [][]*operation
 	// ready lists operations that have become first in all of their queues.
@@ -22,7 +21,7 @@ type queues struct {
 // hasPayload reports whether the whole payload has been received.
 func (op *operation) hasPayload() bool { return op.payloadReceived == op.Length }
 
-// indexes returns the indexes of the queues that an operation belongs in.
+// indexes returns the indexes in byPeer of an operation's queues.
 func (q *queues) indexes(op *operation) []int {
 	if op.Kind == wire.OpCall {
 		return q.orderedPeers
@@ -54,8 +53,8 @@ func (q *queues) add(op *operation) {
 	}
 }
 
-// remove removes an operation from its queues. Operations that thereby become first in all of their queues are
-// added to ready.
+// remove removes an operation from its queues, and appends to ready the operations that thereby become first in all of
+// theirs.
 func (q *queues) remove(op *operation) {
 	for _, i := range q.indexes(op) {
 		at := slices.Index(q.byPeer[i], op)
@@ -69,25 +68,25 @@ func (q *queues) remove(op *operation) {
 	}
 }
 
-// numAhead returns the number of sends that are ahead of op in the queue of its peer.
+// numAhead returns the number of operations ahead of op in the queue of its peer.
 func (q *queues) numAhead(op *operation) int { return slices.Index(q.byPeer[q.indexes(op)[0]], op) }
 
 // missingPayload tracks the missing payload of sends and calls that ended early. The program may already be sending
-// this payload, so the session discards the corresponding DATA frames. Any other DATA frame without an operation is a
-// protocol violation. Only the reading goroutine uses missingPayload.
+// this payload, so the session discards the corresponding DATA frames. A DATA frame for any other unknown operation is
+// a protocol violation. Only the reading goroutine uses missingPayload.
 type missingPayload struct {
 	// remaining maps an operation's id to the number of bytes that may still arrive.
 	remaining map[uint64]uint64
-	// overflowed is set once there have been too many such operations. From then on, all DATA without an
-	// operation is discarded.
+	// overflowed is set once remaining would exceed maxMissing operations. From then on, the session discards all DATA
+	// for unknown operations.
 	overflowed bool
 }
 
-// maxMissing is the maximum number of operations in a missingPayload. A limit is needed because programs may never send
-// the rest.
+// maxMissing is the maximum number of operations in a missingPayload. Without a limit, programs that never send the
+// missing payload could exhaust memory.
 const maxMissing = 1024
 
-// add records an operation that ended while some bytes of its payload were missing.
+// add records an operation that ended before all of its payload was received.
 func (u *missingPayload) add(id, bytes uint64) {
 	switch {
 	case bytes == 0 || u.overflowed:
@@ -101,7 +100,7 @@ func (u *missingPayload) add(id, bytes uint64) {
 	}
 }
 
-// discard accounts for received bytes. It returns false if the bytes were not expected.
+// discard accounts for received bytes and reports whether they were expected.
 func (u *missingPayload) discard(id, bytes uint64) bool {
 	left := u.remaining[id]
 	switch {

@@ -10,9 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// The operation of a reduction may be a function of the program. The daemon executes such a call like any
-// other, and asks the program to combine elements: a REDUCE frame carries the operands, and a REDUCED frame the
-// result. Each call has at most one REDUCE frame in flight.
+// The operation of a reduction may be a function of the program. The daemon executes such a call like any other, and
+// asks the program to combine elements: a REDUCE frame carries the operands, and a REDUCED frame the result. Each call
+// has at most one REDUCE frame in flight.
 
 // reduction asks the program to combine elements for a call. It is also the outbox item that writes the REDUCE
 // frame.
@@ -21,24 +21,23 @@ type reduction struct {
 	id      uint64
 	elemLen int
 
-	// idle contains a value while no REDUCE frame is in flight. changed is signaled when sent, answered or
-	// cause is set.
+	// idle holds a value while no REDUCE frame is in flight. changed is signaled when sent, answered or cause is set.
 	idle, changed chan struct{}
 
 	mu sync.Mutex
 	// sent is set once REDUCE has been written; answered is set once REDUCED has been read.
 	sent, answered bool
-	// cause is the reason why the call ended, or nil.
+	// cause is the reason why the call ended, or nil while it is running.
 	cause error
-	// operands contains both operands of REDUCE. It is nil if REDUCE must not be sent.
+	// operands holds both operands of REDUCE, or nil if REDUCE must not be sent.
 	operands []byte
-	// result is the destination for REDUCED. It is nil if no REDUCED is expected. err is the error reported by
+	// result is the destination for the payload of REDUCED, or nil if none is expected. err is the error reported by
 	// the program.
 	result []byte
 	err    error
 }
 
-// cancel cancels the reduction when its call ends. It does not block.
+// cancel records why the call ended and wakes up reduce. It does not block.
 func (r *reduction) cancel(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,8 +47,8 @@ func (r *reduction) cancel(cause error) {
 	}
 }
 
-// reduce is the reduction operation of the call: inout = in ∘ inout. It waits for the program. It returns the program's
-// error or the reason why the call ended.
+// reduce is the reduction operation of the call: inout = in ∘ inout. It waits for the program's results, and returns
+// the program's error or the reason why the call ended.
 func (r *reduction) reduce(in, inout []byte) error {
 	if err := r.session.stream.Await(r.session.ctx, r.idle); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (r *reduction) reduce(in, inout []byte) error {
 // operands is a pool of buffers for REDUCE and REDUCED.
 var operands = sync.Pool{New: func() any { return new([]byte) }}
 
-// askProgram sends REDUCE and waits for REDUCED. It uses separate memory for both, because the call may end while
+// askProgram sends REDUCE and waits for REDUCED. operands and result must not overlap, because the call may end while
 // REDUCE is still being written or REDUCED is being read.
 func (r *reduction) askProgram(operands, result []byte) error {
 	r.mu.Lock()
@@ -101,7 +100,7 @@ func (r *reduction) askProgram(operands, result []byte) error {
 	}
 }
 
-// Frame returns the REDUCE frame, or nothing if the call no longer waits for it.
+// Frame returns the REDUCE frame, or no frame if the call has ended.
 func (r *reduction) Frame(b []byte) (head, payload []byte, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +137,8 @@ func (s *session) readReduced() error {
 	return op.call.reduction.readResult(s.reader, flags&wire.FlagFailed != 0)
 }
 
-// readResult reads the rest of REDUCED. It reads the result into separate memory first, because the call may end
-// while it reads.
+// readResult reads the rest of REDUCED. It reads the result into separate memory first, because the call may end during
+// the read.
 func (r *reduction) readResult(in *wire.Reader, failed bool) error {
 	r.mu.Lock()
 	result, ended := r.result, r.cause != nil
@@ -172,8 +171,8 @@ func (r *reduction) readResult(in *wire.Reader, failed bool) error {
 	return nil
 }
 
-// newReduction returns the reduction of a call that is about to be posted, and sets the call's operation to it.
-// It returns nil if the operation is not a function of the program.
+// newReduction returns the reduction of a call about to be posted, and makes it the call's reduction operation. It
+// returns nil if that operation is not a function of the program.
 func newReduction(sess *session, call *wire.Call, op *collective.Operation) (*reduction, error) {
 	if call.Flags&wire.FlagUser == 0 {
 		return nil, nil

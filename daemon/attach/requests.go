@@ -50,9 +50,9 @@ func (s *session) dispatchFrame(frameType wire.FrameType) error {
 	return wire.Violationf("%v is not a frame that an attached program sends", frameType)
 }
 
-// admit registers an operation and allocates room bytes of memory for it. If that exceeds a limit, admit
-// answers the program and skips the rest of the frame; lacking is the number of payload bytes that the program
-// may still send. A non-nil err ends the session.
+// admit registers an operation and allocates a buffer of room bytes for it. If a limit would be exceeded, admit answers
+// the program and skips the rest of the frame; lacking is the number of payload bytes that the program may still send.
+// A non-nil err ends the session.
 func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bool, err error) {
 	answer, err := s.addOperation(op, bytes, work)
 	if errors.Is(answer, errCommonFull) {
@@ -77,7 +77,7 @@ func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bo
 	return false, s.reader.Skip()
 }
 
-// readStart handles START. It begins the operation, or first collects the payload of a send.
+// readStart handles START. It starts or queues the operation; a send waits until its payload is complete.
 func (s *session) readStart() error {
 	start, err := s.reader.ReadStart()
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *session) readPayload(op *operation) error {
 	return s.reader.Read(op.Buf[have:])
 }
 
-// startOrQueue begins an operation, or queues it if its payload is incomplete or other operations are ahead of it.
+// startOrQueue starts an operation, or queues it if its payload is incomplete or other operations are ahead of it.
 func (s *session) startOrQueue(op *operation) {
 	if op.Kind == mpe.OpRecv || op.hasPayload() && s.queues.isFirst(op) {
 		s.startOperation(op)
@@ -134,7 +134,7 @@ func (s *session) startOrQueue(op *operation) {
 	}
 }
 
-// readData handles DATA, which carries more payload of a send or call. It discards the payload if the operation ended
+// readData handles DATA, which carries more payload of a send or call. It discards payload of an operation that ended
 // early.
 func (s *session) readData() error {
 	id, err := s.reader.ReadID()
@@ -163,8 +163,7 @@ func (s *session) readData() error {
 	return nil
 }
 
-// startReady begins all queued operations that are ready and whose payload is complete. Starting one may make
-// further ones ready.
+// startReady starts all ready operations whose payload is complete. Starting one operation may make others ready.
 func (s *session) startReady() {
 	q := &s.queues
 	for i := 0; i < len(q.ready); i++ {
@@ -199,12 +198,12 @@ func (s *session) startOperation(op *operation) {
 	}
 	op.started = true
 	if s.completions.watch(op) && s.polling == nil {
-		wire.Notify(s.completionReady) // makes answerEnds poll until op ends
+		wire.Notify(s.completionReady) // makes answerEnds poll until op completes
 	}
 }
 
-// cancel requests the cancellation of an operation. It does nothing for calls, because the other ranks would
-// wait for this one.
+// cancel requests the cancellation of an operation. It ignores calls: if a rank cancelled a call, the other ranks would
+// wait for it forever.
 func (s *session) cancel(op *operation) {
 	switch {
 	case op == nil || op.Kind == wire.OpCall:
@@ -217,7 +216,7 @@ func (s *session) cancel(op *operation) {
 	}
 }
 
-// abort aborts an operation that the program no longer waits for.
+// abort ends an operation that the program no longer waits for.
 func (s *session) abort(op *operation, cause error) {
 	switch {
 	case op == nil:
@@ -239,7 +238,7 @@ func (s *session) endUnstarted(op *operation, err error) {
 	s.startReady()
 }
 
-// readProbe handles PROBE. It probes at once, or starts a goroutine that waits for a message.
+// readProbe handles PROBE. It answers at once, or starts a goroutine that waits for a matching message.
 func (s *session) readProbe() error {
 	start, err := s.reader.ReadProbe()
 	if err != nil {

@@ -22,31 +22,31 @@ import (
 
 // Ranks provides the ranks that a daemon offers to programs. Its methods may be called concurrently.
 type Ranks interface {
-	// Hosts lists the ranks that programs may attach to, in rank order.
+	// Hosts lists the ranks to which programs may attach, in rank order.
 	Hosts() []int
-	// Device returns the device of a rank. The server never closes it. If the rank is not offered, the error
-	// wraps mpe.ErrRank and states why.
+	// Device returns the device of a rank. The server never closes the device. If the daemon does not offer the rank,
+	// the error wraps mpe.ErrRank and states the reason.
 	Device(rank int) (mpe.Device, error)
 }
 
 // Options configures a Server. The zero value selects the defaults.
 type Options struct {
-	// Access returns the users and groups that may attach to a host rank, in addition to root and the daemon's
-	// own user. It may be called concurrently. If Access is nil, no others may attach.
+	// Access returns the users and groups that may attach to a host rank, in addition to root and the daemon's own
+	// user. It may be called concurrently. If Access is nil, only root and the daemon's user may attach.
 	Access func(rank int) Access
-	// Limits are the limits for each program. 0 selects 65,536 operations and 256 MiB.
+	// Limits are the limits for each program. Zero fields select 65,536 operations and 256 MiB.
 	Limits wire.Limits
-	// Memory limits the memory used by the operations of all programs together, in bytes. 0 selects 1 GiB.
+	// Memory is the maximum number of bytes for the operations of all programs together. 0 selects 1 GiB.
 	Memory int64
-	// Oversubscribed means that the host has more ranks and programs than cores. Goroutines that poll, in the
+	// Oversubscribed means that the host runs more ranks and programs than it has cores. Polling goroutines, in the
 	// daemon and in programs, then yield to other processes.
 	Oversubscribed bool
-	// HelloTimeout is the time that a program has to send HELLO and to read the answer. 0 selects 5 s.
+	// HelloTimeout is the time limit for a program to send HELLO and to read the answer. 0 selects 5 s.
 	HelloTimeout time.Duration
-	// Log, if not nil, is called for every event. Calls may be concurrent.
+	// Log, if non-nil, is called for every event, possibly concurrently.
 	Log func(Event)
 	// Explain extends the error of an operation with the daemon's knowledge about its cause. It may be called
-	// concurrently. If Explain is nil, errors stay unchanged.
+	// concurrently. If Explain is nil, programs receive errors unchanged.
 	Explain func(error) error
 }
 
@@ -55,10 +55,9 @@ const (
 	defaultBytes      = 256 << 20
 	defaultMemory     = 1 << 30
 	helloTimeout      = 5 * time.Second
-	// acceptPause is the pause after a failed accept, for example when the process has no file descriptors
-	// left.
+	// acceptPause is the pause after a failed accept, which may be due to a lack of file descriptors.
 	acceptPause = 100 * time.Millisecond
-	// maxUnassigned is the maximum number of connections that have not been assigned a rank.
+	// maxUnassigned is the maximum number of connections without an assigned rank.
 	maxUnassigned = 64
 )
 
@@ -70,7 +69,7 @@ type Server struct {
 
 	initOnce sync.Once
 	memory   memoryPool
-	// greetSlots holds one value for each connection that has not been assigned a rank.
+	// greetSlots holds one value for each connection without an assigned rank.
 	greetSlots chan struct{}
 
 	mu       sync.Mutex
@@ -79,7 +78,7 @@ type Server struct {
 
 // NewServer returns a server for the given ranks.
 func NewServer(ranks Ranks, opts Options) *Server {
-	// Clamp the limits to the ranges of the fields in WELCOME and of slice lengths.
+	// Limit the values to the ranges of the fields in WELCOME and of slice lengths.
 	opts.Limits.Operations = min(cmp.Or(max(opts.Limits.Operations, 0), defaultOperations), math.MaxInt32)
 	opts.Limits.Bytes = min(cmp.Or(max(opts.Limits.Bytes, 0), defaultBytes), math.MaxInt)
 	opts.Memory = cmp.Or(max(opts.Memory, 0), defaultMemory)
@@ -97,7 +96,7 @@ func NewServer(ranks Ranks, opts Options) *Server {
 		sessions: make(map[int]*session)}
 }
 
-// divideMemory divides the memory among programs. It is not called before the ranks are known.
+// divideMemory computes the share of each program. It must not be called before the ranks are known.
 func (s *Server) divideMemory() {
 	m, programs := &s.memory, int64(max(len(s.ranks.Hosts()), 1))
 	m.mu.Lock()
@@ -107,11 +106,11 @@ func (s *Server) divideMemory() {
 	s.opts.Limits.Bytes = min(s.opts.Limits.Bytes, m.commonLeft+m.perProgram-operationCost)
 }
 
-// Serve lets programs attach through l, a listener on a Unix stream socket, until ctx is done. It then
-// disconnects all programs, cancels their operations and returns nil. Serve closes l.
+// Serve accepts programs through l, a listener on a Unix stream socket, until ctx is done. It then disconnects all
+// programs, cancels their operations and returns nil. Serve closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.initOnce.Do(s.divideMemory)
-	var reserve rlimit.Reserve // a descriptor to release when the process has run out of them
+	var reserve rlimit.Reserve // a descriptor to release when the process runs out of them
 	reserve.Open()
 	defer reserve.Close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -156,13 +155,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// refuseNext accepts the next connection and sends the program the reason why it is refused.
+// refuseNext accepts the next connection, sends reason to the program, and closes the connection.
 func refuseNext(l *net.UnixListener, reason error) {
 	if l.SetDeadline(time.Now().Add(acceptPause)) != nil {
 		return
 	}
 	conn, err := l.Accept()
-	_ = l.SetDeadline(time.Time{}) // cannot fail, since setting the deadline has succeeded
+	_ = l.SetDeadline(time.Time{}) // cannot fail, because setting the deadline above succeeded
 	if err != nil {
 		return
 	}
@@ -199,8 +198,8 @@ func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
 	ses.run(ctx)
 }
 
-// sendWelcome answers a program. If the program requested shared memory and it is available, welcome hands it over;
-// otherwise frames are sent through the socket. If welcome succeeds, it closes conn.
+// sendWelcome answers a program's HELLO. If the program requested shared memory and it is available, sendWelcome hands
+// it over; otherwise, frames pass through the socket. On success, conn is closed.
 func (s *Server) sendWelcome(ses *session, welcome wire.Welcome, peers []byte, conn *net.UnixConn) (err error) {
 	if welcome.Ring > 0 {
 		if o, err := wire.NewOffer(int(welcome.Arena)); err == nil {
@@ -225,7 +224,7 @@ func (s *Server) sendWelcome(ses *session, welcome wire.Welcome, peers []byte, c
 	return err
 }
 
-// ServeStream serves a single program until it is gone or ctx is done. who are the program's credentials.
+// ServeStream serves a single program with credentials who, until it is gone or ctx is done.
 func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.Credentials) {
 	s.initOnce.Do(s.divideMemory)
 	ses, err := s.acceptHello(stream, who, func(ses *session, w wire.Welcome, peers []byte) error {
@@ -241,7 +240,7 @@ func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.C
 	ses.run(ctx)
 }
 
-// rejectProgram logs a refusal and, if the program is still connected, answers it.
+// rejectProgram logs a refusal and, if the program is still connected, sends it the reason.
 func (s *Server) rejectProgram(to io.Writer, err error) {
 	answer, ok := asRefusal(err)
 	limit, limited := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
@@ -258,8 +257,7 @@ func (s *Server) rejectProgram(to io.Writer, err error) {
 	_, _ = to.Write(wire.RefusedFrame(answer)) // fails only if the program is gone
 }
 
-// asRefusal converts a protocol error to the answer for the program. If err already is a refusal, it returns
-// that.
+// asRefusal converts a protocol error to a refusal to send to the program. It returns an existing refusal unchanged.
 func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	if broken, ok := errors.AsType[*wire.ProtocolError](err); ok {
 		return wire.NewRefusal(wire.Violation, "%v", broken), true
@@ -267,13 +265,13 @@ func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	return errors.AsType[*wire.RefusedError](err)
 }
 
-// acceptHello reads HELLO and claims a rank for the program. It then calls welcome to send WELCOME, any requested
-// memory, and the PEER frames.
+// acceptHello reads HELLO and assigns a rank to the program. It then calls welcome to send WELCOME, any requested
+// shared memory, and the PEER frames.
 func (s *Server) acceptHello(
 	from io.Reader, who wire.Credentials, welcome func(*session, wire.Welcome, []byte) error,
 ) (*session, error) {
 	hosts := s.ranks.Hosts()
-	// If there are no host ranks, the answer to HELLO contains that error.
+	// Without host ranks, skip this check: the answer to HELLO reports that there are none to attach to.
 	if len(hosts) > 0 && len(s.allowedRanks(who, hosts)) == 0 {
 		return nil, s.permissionError(who, wire.AnyRank)
 	}
@@ -312,7 +310,7 @@ func (s *Server) acceptHello(
 	return ses, err
 }
 
-// allowedRanks returns the subset of ranks that a program may attach to.
+// allowedRanks returns those of the given ranks to which a program may attach.
 func (s *Server) allowedRanks(who wire.Credentials, ranks []int) []int {
 	var allowed []int
 	for _, rank := range ranks {
@@ -323,7 +321,7 @@ func (s *Server) allowedRanks(who wire.Credentials, ranks []int) []int {
 	return allowed
 }
 
-// permissionError returns the error for a program whose user may not attach to rank, which may be AnyRank.
+// permissionError returns the error for a program without permission to attach to rank, which may be AnyRank.
 func (s *Server) permissionError(who wire.Credentials, rank int) error {
 	what, where := "any rank", "a rank"
 	if rank != wire.AnyRank {
@@ -368,7 +366,7 @@ func (s *Server) assignRank(ses *session, rank int) error {
 	return nil
 }
 
-// describeHolders describes the programs attached to the given ranks, all of which must be taken.
+// describeHolders describes the programs attached to the given ranks. A program must be attached to each of them.
 func (s *Server) describeHolders(ranks []int) string {
 	var b strings.Builder
 	for _, rank := range ranks {
@@ -378,11 +376,11 @@ func (s *Server) describeHolders(ranks []int) string {
 	return strings.TrimPrefix(b.String(), ", ")
 }
 
-// programDevice is a device that holds state of the attached program, about its collective calls and messages
-// in flight, which the next program must not inherit.
+// programDevice is a device that holds state of the attached program, about collective calls and messages in flight.
+// The next program must not inherit this state.
 type programDevice interface{ ProgramEnded(clean bool) }
 
-// release releases a session's rank. clean means that the program has detached cleanly.
+// release releases a session's rank. clean means that the program detached cleanly.
 func (s *Server) release(ses *session, clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

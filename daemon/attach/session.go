@@ -17,9 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// session is a program that is attached to a rank. One goroutine reads the program's frames and starts its
-// operations. Another goroutine, or the polling goroutine, handles operations that end. The outbox writes the
-// answers.
+// session serves a program attached to a rank. One goroutine reads the program's frames and starts its operations.
+// Another goroutine, or the polling goroutine, handles completed operations. The outbox writes the answers.
 type session struct {
 	ledger
 	server      *Server
@@ -29,26 +28,26 @@ type session struct {
 	credentials wire.Credentials
 	dev         mpe.Device
 	attachedAt  time.Time
-	// polling is non-nil if frames are exchanged through rings.
+	// polling is nil unless frames are exchanged through rings.
 	polling *polledSession
-	// arena is shared memory for payload. The program may modify it at any time. The same applies to awaited, which is
-	// nil without rings; the rank reads it until all operations are done.
+	// arena is shared memory for payload, and awaited is shared memory that the rank reads until all operations are
+	// done. The program may modify both at any time. Both are nil without rings.
 	arena   []byte
 	awaited *wire.Awaited
 
-	// ctx is cancelled when the session ends. running is the number of the session's goroutines; allExited is signaled
-	// when the last one exits.
+	// ctx is cancelled when the session ends. running is the number of the session's goroutines; the last one to exit
+	// signals allExited.
 	ctx       context.Context
 	running   atomic.Int32
 	allExited chan struct{}
 
-	// completions tracks the running operations. If polling is nil, completionReady is signaled when there may be
-	// operations to answer.
+	// completions tracks the running operations. If polling is nil, completionReady is signaled when operations may
+	// need answers.
 	completions     completionQueue
 	completionReady chan struct{}
 
-	// Only the reading goroutine accesses the fields below. groups caches the members of communicators, and
-	// posting is scratch memory for a call. deferredAnswers is set while answers are deferred.
+	// Only the reading goroutine accesses the fields below. groups caches the members of communicators, and posting is
+	// scratch memory for a call. deferredAnswers is set while the outbox holds deferred answers.
 	queues          queues
 	unsent          missingPayload
 	groups          commCache
@@ -86,7 +85,7 @@ func (s *session) describePeers() (peers []byte, err error) {
 	return peers, nil
 }
 
-// openStream starts to use the session's stream.
+// openStream sets up the session's reader and outbox to use its stream.
 func (s *session) openStream() {
 	s.reader.SetSource((*flushingReader)(s))
 	s.outbox = wire.NewOutbox(s.stream)
@@ -102,7 +101,7 @@ func (s *session) openStream() {
 	}
 }
 
-// spawn starts a goroutine that belongs to the session.
+// spawn starts a goroutine of the session.
 func (s *session) spawn(f func()) {
 	s.running.Add(1)
 	s.stream.Go(func() {
@@ -118,7 +117,7 @@ func (s *session) awaitSignal(c <-chan struct{}) {
 	_ = s.stream.Await(context.Background(), c) // this context is never cancelled
 }
 
-// flushingReader is the reader from which a session reads its frames. Its Read method first flushes deferred answers.
+// flushingReader reads a session's frames. Its Read method first flushes deferred answers.
 type flushingReader session
 
 func (in *flushingReader) Read(b []byte) (int, error) {
@@ -134,7 +133,7 @@ func (s *session) flushDeferred() {
 	}
 }
 
-// run serves a program until it detaches, violates the protocol or ctx is done.
+// run serves a program until the program detaches or violates the protocol, or ctx is done.
 func (s *session) run(ctx context.Context) {
 	s.openStream()
 	s.server.opts.Log(s.newEvent(EventAttached, nil))
@@ -158,7 +157,7 @@ func (s *session) run(ctx context.Context) {
 
 	gone := fmt.Errorf("the program with pid %d that was attached to rank %d is gone: %w", s.credentials.PID, s.rank,
 		mpe.ErrCancelled)
-	// Operations that end from now on do so because the session ends, which the last frame reports.
+	// Operations that end from now on fail because the session ends, which the last frame reports.
 	s.outbox.Close()
 	cancel(gone)
 	// HangUp unblocks a goroutine that is writing to a program that does not read.
@@ -183,7 +182,7 @@ func (s *session) run(ctx context.Context) {
 	s.server.opts.Log(s.newEvent(EventDetached, why))
 }
 
-// lastFrame returns the last frame to send, or nil if the program cannot read one.
+// lastFrame returns the last frame to send for the given end of the session, or nil if the program is gone.
 func lastFrame(why error) wire.Item {
 	if errors.Is(why, wire.ErrDetached) {
 		return wire.RawFrame(wire.AppendHeader(nil, wire.FrameBye, 0))
@@ -202,8 +201,7 @@ func (s *session) wakeReader() {
 	}
 }
 
-// answerEnds answers completed operations until the session ends. While operations are running, it also polls
-// the rank.
+// answerEnds answers completed operations until the session ends. While operations are running, it also polls the rank.
 func (s *session) answerEnds() {
 	for {
 		await := s.dev.Await
@@ -217,7 +215,7 @@ func (s *session) answerEnds() {
 	}
 }
 
-// readFrames handles frames until the program is gone or breaks a rule, and returns the reason.
+// readFrames handles frames until the program is gone or violates the protocol, and returns the reason.
 func (s *session) readFrames() (err error) {
 	if s.polling != nil {
 		err = s.polling.run()
@@ -243,7 +241,7 @@ func (s *session) cancelAll(cause error) {
 	s.mu.Unlock()
 	for _, op := range ops {
 		if op.started && s.completions.remove(op) {
-			// The rank decides whether to cancel the operation or to continue the transfer with the buffer.
+			// The rank either cancels the operation or continues the transfer with the buffer.
 			_, _ = op.detach(cause, true)
 			op.rankOp.Free()
 		}
@@ -251,7 +249,7 @@ func (s *session) cancelAll(cause error) {
 	s.ledger.close(false)
 }
 
-// dropClaims drops the messages of matched probes that the program has not received.
+// dropClaims drops the messages of matched probes that the program never received.
 func (s *session) dropClaims(gone error) {
 	for tag, peer := range s.claims {
 		dev, err := s.dev.Start(mpe.Operation{Kind: mpe.OpRecv, Peer: peer, Tag: tag, Comm: mpe.ClaimComm,

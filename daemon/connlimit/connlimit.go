@@ -10,12 +10,13 @@ import (
 	"sync"
 )
 
-// Limit limits the number of open connections. Its ConnState method is the ConnState hook of a single
-// http.Server. A Limit is safe for concurrent use.
+// Limit limits the number of open connections. Its ConnState method is the ConnState hook of a single http.Server. A
+// Limit is safe for concurrent use.
 //
-// Once the limit is reached, a new connection closes the one that has been without a request longest: idle, in its TLS
-// handshake, or with incomplete headers. If every other connection has a request, the one whose request started first
-// is closed. A server that allows fewer concurrent requests than the limit never loses a connection with a request.
+// Once the limit is reached, each new connection closes the one that has been without a request longest: idle, in its
+// TLS handshake, or with incomplete headers. If every other connection has a request, the connection with the oldest
+// request is closed. A server that limits concurrent requests to less than this limit therefore never loses a
+// connection with a request.
 type Limit struct {
 	max int
 
@@ -28,11 +29,11 @@ type Limit struct {
 type connPhase struct {
 	// active is set while the server answers a request whose headers are complete.
 	active bool
-	// sequence numbers phases in the order in which they started.
+	// sequence is the position of this phase in the order in which all phases started.
 	sequence uint64
 }
 
-// New returns a Limit of the given number of connections, but at least one.
+// New returns a Limit of max(1, connections) connections.
 func New(connections int) *Limit {
 	return &Limit{max: max(1, connections), conns: make(map[net.Conn]connPhase)}
 }
@@ -44,7 +45,8 @@ func (l *Limit) ConnState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// update records the new state of a connection. It returns the connection to close, or nil.
+// update records the new state of a connection. It returns the connection to close, or nil if the limit is not
+// exceeded.
 func (l *Limit) update(c net.Conn, state http.ConnState) (excess net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,12 +8,11 @@ import (
 	"unicode"
 )
 
-// errImplausible means that decoding an answer would take far more memory than the answer's text.
+// errImplausible means that the decoded answer would take far more memory than its text.
 var errImplausible = errors.New("not an answer of a rank: it has too many elements for its length")
 
-// decodeAnswer decodes an answer from a rank of a job. The rank may be a program of any user and may send
-// anything. In strings, decodeAnswer replaces control characters, which could manipulate a terminal, with
-// spaces.
+// decodeAnswer decodes an answer from a rank of a job. The answer is untrusted: any user's program may have sent it.
+// decodeAnswer replaces control characters in strings with spaces, because they could manipulate a terminal.
 func decodeAnswer(text []byte, v any) error {
 	if !isPlausible(text) {
 		return errImplausible
@@ -21,17 +20,17 @@ func decodeAnswer(text []byte, v any) error {
 	return json.Unmarshal(replaceControls(text), v)
 }
 
-// isPlausible reports whether text has no more objects and arrays than a genuine answer of the same length. An
-// object may need up to 800 bytes once decoded. Genuine answers have at most one object per 100 bytes, or one
-// per 64 bytes with histograms, which are requested only from ranks of this user.
+// isPlausible reports whether text contains no more objects and arrays than a genuine answer of its length could. A
+// decoded object may take up to 800 bytes. Genuine answers contain at most one object per 100 bytes, or one per 64
+// bytes with histograms, which are requested only from this user's ranks.
 func isPlausible(text []byte) bool {
 	const few, perPart = 1000, 60
 	most := few + len(text)/perPart
 	return bytes.Count(text, []byte("{")) <= most && bytes.Count(text, []byte("[")) <= most
 }
 
-// replaceControls replaces control characters, and characters that change the direction of text, in the strings of a
-// JSON text. It modifies text in place.
+// replaceControls replaces control characters and characters that change the direction of text with spaces, in all
+// strings of a JSON text. It modifies text in place.
 func replaceControls(text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' || i+1 == len(text) {

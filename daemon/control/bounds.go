@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// maxRequest is the maximum size of a request in bytes, not counting the message of a send.
+	// maxRequest is the maximum size of a request in bytes, excluding the message of a send.
 	maxRequest = 64 << 10
 	maxHeader  = 64 << 10
-	// maxConnections limits the number of open connections. A new connection is always accepted: at the limit,
-	// an older one is closed, preferably an idle one.
+	// maxConnections limits the number of open connections. At the limit, a new connection closes an older one,
+	// preferably an idle one.
 	maxConnections = 512
 	// maxWaiting is the maximum number of concurrent requests that wait for other ranks.
 	maxWaiting = 448
-	// maxPayload limits the message bytes of all requests together.
+	// maxPayload is the maximum number of message bytes held for all requests together.
 	maxPayload = 1 << 30
-	// payloadStep is the maximum number of bytes read at a time from a message of unknown length.
+	// payloadStep is the maximum number of bytes to read at a time from a message of unknown length.
 	payloadStep = 1 << 20
-	// answerStep is the number of answer bytes that must be written before a deadline.
+	// answerStep is the number of answer bytes to write before each deadline.
 	answerStep = 1 << 20
 )
 
-// timeLimits are time limits for callers. They do not limit the time that a request waits for a rank.
+// timeLimits are time limits for callers. They do not apply while a request waits for a rank.
 type timeLimits struct {
 	header time.Duration // to send a request's header
 	body   time.Duration // to send the rest of a request, without the message of a send
@@ -43,13 +43,13 @@ var defaultLimits = timeLimits{
 	idle: 2 * time.Minute,
 }
 
-// withLimits reads each request in full before it calls the handler. It limits the time and size of requests and
-// the time to write answers.
+// withLimits reads each request in full before it calls the handler, except messages of sends. It limits the time and
+// size of requests and the time to write answers.
 func (s *Server) withLimits(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writer := &answerWriter{ResponseWriter: w, control: http.NewResponseController(w), stepTimeout: s.times.answer}
-		// The server clears the deadline after it has read the body. Without a body it does not: it is already
-		// watching the connection, and would take the expired deadline for the end of the connection.
+		// The server clears the deadline after it has read the body. Without a body, it never clears it: it is already
+		// watching the connection, and would mistake the expired deadline for the end of the connection.
 		if r.ContentLength != 0 {
 			_ = writer.control.SetReadDeadline(time.Now().Add(s.times.body))
 		}
@@ -88,8 +88,8 @@ func (a *answerWriter) Write(b []byte) (n int, err error) {
 	}
 }
 
-// limitWaiting limits the number of requests that wait for other ranks. The limit is below maxConnections, so the limit
-// on connections never closes a connection with such a request.
+// limitWaiting limits the number of requests that wait for other ranks. Because the limit is below maxConnections,
+// connlimit never closes the connection of such a request.
 func (s *Server) limitWaiting(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		select {
@@ -108,7 +108,7 @@ type payloadBudget struct {
 	used int64
 }
 
-// charge charges n bytes. It returns an error if they exceed maxPayload.
+// charge charges n bytes. It returns an error if the total would exceed maxPayload.
 func (p *payloadBudget) charge(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,14 +126,14 @@ func (p *payloadBudget) release(n int) {
 	p.used -= int64(n)
 }
 
-// messageBuffer is a message buffer. Its memory is allocated as data is written to it.
+// messageBuffer is a message buffer. The system allocates its pages as data is written to them.
 type messageBuffer struct {
 	budget  *payloadBudget
 	buf     []byte
 	charged int
 }
 
-// newMessage returns a buffer for n bytes, which are not charged yet.
+// newMessage returns a buffer for n bytes without charging them.
 func (s *Server) newMessage(n int) (*messageBuffer, error) {
 	buf, err := anonmem.Get(n)
 	if err != nil {
@@ -155,8 +155,8 @@ func (m *messageBuffer) free() {
 	anonmem.Put(m.buf)
 }
 
-// readMessage reads a message of at most maxWords words from the body of a request. If m is not nil, the caller
-// must free it, even after an error.
+// readMessage reads a message of at most maxWords words from the body of a request. The caller must free a non-nil
+// buffer, even after an error.
 func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords int) (buffer *messageBuffer, data []byte,
 	err error) {
 	limit := maxWords * protocol.WordLen
@@ -178,7 +178,7 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, maxWords in
 		var more int
 		if n < limit {
 			more, err = body.Read(buffer.buf[n:buffer.charged])
-		} else { // only test whether there is more data
+		} else { // only check for more data
 			_, err = body.Read(make([]byte, 1))
 		}
 		n += more

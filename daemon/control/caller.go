@@ -11,7 +11,7 @@ import (
 // caller is the process at the other end of a connection.
 type caller struct {
 	wire.Credentials
-	// credentialsErr is the reason why the credentials are unknown, or nil.
+	// credentialsErr is the reason why the credentials are unknown, or nil if they are known.
 	credentialsErr error
 }
 
@@ -27,8 +27,8 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// authorized passes requests from callers that may do more than read the status to next. It rejects other
-// callers before it reads their messages.
+// authorized passes a request to next if its caller may do more than read the status. It rejects other requests before
+// reading their messages.
 func (s *Server) authorized(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		c, ok := r.Context().Value(callerKey{}).(caller)

@@ -13,18 +13,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// CaptureRequest is a request for packets that a daemon has recorded.
+// CaptureRequest is a request for packets recorded by a daemon.
 type CaptureRequest struct {
 	// MaxAge limits the age of the packets. 0 selects all recorded packets or, if Follow is set, none of them.
 	MaxAge time.Duration
 	// Follow requests future packets as well, until the caller disconnects.
 	Follow bool
-	// Duration is the maximum time for which packets are followed; 0 means no limit.
+	// Duration is the maximum time for which Follow streams packets; 0 means no limit.
 	Duration time.Duration
 }
 
-// ProfileHeader is the name of the header, in an answer to capture, that names the profile of packets without
-// the extended profile.
+// ProfileHeader is the header, in an answer to capture, that contains the profile of the packets that do not use the
+// extended profile.
 const ProfileHeader = "Zrlmpid-Profile"
 
 // capture answers with a pcapng file.
@@ -41,7 +41,7 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		if req.Follow {
 			control := http.NewResponseController(w)
-			_ = control.Flush() // packets may not come for a long time; if the caller is gone, the next write fails too
+			_ = control.Flush() // the next packet may be far off; if the caller is gone, the next write fails too
 			return flushWriter{w, control}
 		}
 		return w
@@ -77,8 +77,8 @@ func (q *parameters) duration(name string) time.Duration {
 	return d
 }
 
-// Capture returns a pcapng file with packets that the daemon has recorded. It also returns the profile of
-// packets that do not use the extended profile. The caller must close the file.
+// Capture returns a pcapng file with the packets recorded by the daemon, and the profile of the packets that do not use
+// the extended profile. The caller must close the file.
 func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser, protocol.Profile, error) {
 	q := url.Values{"last": {req.MaxAge.String()}}
 	if req.Follow {
@@ -89,7 +89,7 @@ func (c *Client) Capture(ctx context.Context, req CaptureRequest) (io.ReadCloser
 	if err != nil {
 		return nil, 0, err
 	}
-	if body, ok := resp.Body.(*boundedBody); ok && req.Follow { // the next packets may not come for a long time
+	if body, ok := resp.Body.(*boundedBody); ok && req.Follow { // the next packet may be far off
 		limit := c.answerLimit(req.Duration)
 		body.wait.limit, body.wait.err = limit, silentError(c.socket, limit)
 	}

@@ -18,17 +18,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Client is a client of a daemon. Its methods return an *UnreachableError if no daemon answers, an *Error if
-// the daemon reports one, and the cause of the context if the context ends first.
+// Client is a client of a daemon. Its methods return an *UnreachableError if no daemon answers, an *Error if the daemon
+// reports one, and the cause of the context if the context is done first.
 type Client struct {
 	socket string
 	http   http.Client
-	// replyTimeout is replyTimeout, except in tests.
+	// replyTimeout equals the constant replyTimeout, except in tests.
 	replyTimeout time.Duration
 }
 
-// NewClient returns a client for the daemon at the given socket. The client connects when it makes its first
-// request.
+// NewClient returns a client for the daemon at the given socket. The client connects on its first request.
 func NewClient(socket string) *Client { return newClient(socket, replyTimeout) }
 
 func newClient(socket string, reply time.Duration) *Client {
@@ -42,8 +41,7 @@ func newClient(socket string, reply time.Duration) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Handle is a query.Handler that passes requests of kinds Status, Reports, Reset, Reload and Support to the
-// daemon.
+// Handle is a query.Handler that passes requests of kinds Status, Reports, Reset, Reload and Support to the daemon.
 func (c *Client) Handle(ctx context.Context, request query.Request) query.Response {
 	method, limit := http.MethodGet, c.replyTimeout
 	var body any
@@ -83,8 +81,8 @@ func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 
 var errSilent = errors.New("connection accepted, but no answer")
 
-// WaitReady queries the status until a daemon answers. If ctx ends first, WaitReady returns the
-// *UnreachableError of the last attempt.
+// WaitReady queries the status until a daemon answers. If ctx is done first, WaitReady returns the *UnreachableError of
+// the last attempt.
 func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()
@@ -106,8 +104,8 @@ func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	}
 }
 
-// Ping makes round trips and calls each after every one of them. It returns an error if the request fails or
-// each returns an error; the error of a failed round trip is in its Trip.
+// Ping makes round trips and calls each for every completed one. It returns an error if the request fails or each
+// returns an error; a Trip contains the error of its own round trip.
 func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) error) error {
 	limit := unlimited
 	if timeout, err := time.ParseDuration(req.Timeout); err == nil && timeout > 0 {
@@ -143,7 +141,7 @@ func (c *Client) mismatchError(format string, args ...any) error {
 	return Errorf(Failed, "%s: the answer is of "+format, append([]any{c.socket}, args...)...)
 }
 
-// answerLimit returns the time limit for the answer to an operation with the given timeout. A timeout of 0 means
+// answerLimit returns the time limit for the answer to an operation with the given timeout. A timeout of 0 selects
 // unlimited.
 func (c *Client) answerLimit(timeout time.Duration) time.Duration {
 	if timeout == 0 {
@@ -152,8 +150,8 @@ func (c *Client) answerLimit(timeout time.Duration) time.Duration {
 	return timeout + c.replyTimeout
 }
 
-// Send sends a message that consists of whole words. If ctx ends, the daemon's error is returned, which
-// describes how far the message has got at the peer.
+// Send sends a message of whole words. If ctx is done first, Send returns the daemon's error, which describes how far
+// the message has got at the peer.
 func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Message, error) {
 	q := url.Values{
 		"from": {strconv.Itoa(req.From)}, "to": {strconv.Itoa(req.To)}, "datatype": {req.Datatype.String()},
@@ -183,7 +181,7 @@ func (c *Client) Send(ctx context.Context, req SendRequest, data io.Reader) (Mes
 	return message, nil
 }
 
-// countingReader is a reader that counts the bytes read.
+// countingReader counts the bytes read from a reader.
 type countingReader struct {
 	io.Reader
 	n atomic.Int64
@@ -196,8 +194,8 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Recv receives a message. If ctx ends, the daemon's error is returned, as for Send. If the message is longer
-// than requested, Message.Truncated is set and only the beginning of the message is returned.
+// Recv receives a message. If ctx is done first, Recv returns the daemon's error, like Send. If the message is longer
+// than req.Words, Recv sets Message.Truncated and returns the beginning of the message.
 func (c *Client) Recv(ctx context.Context, req RecvRequest) (Message, []byte, error) {
 	datatype := req.Datatype.String()
 	if req.AnyDatatype {

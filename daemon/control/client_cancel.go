@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// outcomeTimeout is the time that the daemon has to report the outcome of an operation after the operation was
-// cancelled.
+// outcomeTimeout is the time limit for the daemon to report the outcome of a cancelled operation.
 const outcomeTimeout = time.Second
 
-// operationContext is the context of a request that performs an operation. It outlives the caller's context until
-// the daemon has answered, because only the daemon knows the outcome of the message.
+// operationContext is the context of a request that performs an operation. It outlives the caller's context until the
+// daemon has answered, because only the daemon knows whether the message was transferred.
 type operationContext struct {
 	context.Context
 	caller context.Context
@@ -20,7 +19,7 @@ type operationContext struct {
 	detach func() bool
 }
 
-// newOperation returns the context of an operation. When ctx ends, the client closes its side of the connection. The
+// newOperation returns the context of an operation. When ctx is done, the client closes its side of the connection. The
 // daemon then cancels the operation and answers.
 func (c *Client) newOperation(ctx context.Context) *operationContext {
 	var conn atomic.Value
@@ -38,8 +37,8 @@ func (c *Client) newOperation(ctx context.Context) *operationContext {
 	return op
 }
 
-// cause returns the error of the operation. If the operation got no answer because the caller's context ended,
-// that is the cause of the context.
+// cause returns the error of the operation. If no answer arrived because the caller's context was done, cause returns
+// the cause of that context.
 func (op *operationContext) cause(err error) error {
 	if err != nil && op.Err() != nil && op.caller.Err() != nil {
 		return context.Cause(op.caller)

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// replyTimeout limits the wait for an answer, and for each further part of it. It is added to the time that
-	// the request itself waits for ranks.
+	// replyTimeout limits the wait for an answer and for each further part of it, in addition to the time that the
+	// request itself waits for ranks.
 	replyTimeout = 10 * time.Second
 	// unlimited is the time limit of requests that wait for ranks without a timeout.
 	unlimited = time.Duration(0)
-	// writeStep is the number of request bytes that must be written before a deadline.
+	// writeStep is the number of request bytes to write before each deadline.
 	writeStep = 1 << 20
 )
 
-// dial connects to the socket. It fails unless CheckServer trusts the process that listens there.
+// dial connects to the socket. It fails if CheckServer does not trust the process that listens on it.
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.replyTimeout, silentError(c.socket, c.replyTimeout))
 	defer cancel()
@@ -52,13 +52,13 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return &boundedConn{UnixConn: unix, socket: c.socket, stepTimeout: c.replyTimeout}, nil
 }
 
-// boundedConn is a connection that sets a deadline for each write. A read fails if the connection turns out to
-// be to the daemon's attach socket for programs.
+// boundedConn is a connection that sets a deadline for each write. Its reads fail if the other side is the daemon's
+// attach socket for programs.
 type boundedConn struct {
 	*net.UnixConn
 	socket      string
 	stepTimeout time.Duration // for writeStep bytes
-	answered    bool          // some bytes have been read
+	answered    bool          // at least one byte has been read
 }
 
 // Read reads into b.
@@ -89,7 +89,8 @@ func silentError(socket string, limit time.Duration) *Error {
 	return Errorf(Timeout, "%s: no answer from the daemon for %v: it is stopped or overloaded", socket, limit)
 }
 
-// callWithin makes a request within a time limit. The answer is a single JSON value of at most maxStatus bytes.
+// callWithin makes a request within a time limit and decodes the answer, a single JSON value of at most maxStatus
+// bytes.
 func (c *Client) callWithin(
 	ctx context.Context, limit time.Duration, method, path string, q url.Values, body, into any,
 ) error {
@@ -109,9 +110,9 @@ func (c *Client) callWithin(
 	return nil
 }
 
-// do makes a request and returns the answer, or the error that the answer contains. body is a reader, or a
-// value to send as JSON. limit applies to the wait for the answer after the request has been written, and to
-// the wait for each part of the answer's body.
+// do makes a request and returns the answer, or the error in the answer. body is a reader, or a value to send as JSON.
+// limit applies to the wait for the answer once the request has been written, and to the wait for each part of the
+// answer's body.
 func (c *Client) do(
 	ctx context.Context, limit time.Duration, method, path string, q url.Values, body any,
 ) (*http.Response, error) {
@@ -147,8 +148,7 @@ func (c *Client) do(
 	return resp, nil
 }
 
-// check returns the error in an answer. If the answer does not come from a zrlmpid, check returns an error that states
-// this.
+// check returns the error in an answer. If the answer does not come from a zrlmpid, the returned error reports that.
 func (c *Client) check(resp *http.Response) error {
 	if resp.Header.Get(VersionHeader) == "" {
 		return Errorf(Failed, "%s: the answer has no header %s: no zrlmpid listens there, or one of an older version "+
@@ -186,14 +186,14 @@ func (c *Client) requestError(ctx context.Context, err error) error {
 	return Errorf(Closed, "%s: the daemon closed the connection before its answer was complete: %v", c.socket, err)
 }
 
-// answerWait ends a request if the answer, or the next part of it, does not arrive in time.
+// answerWait cancels a request if the answer, or its next part, does not arrive in time.
 type answerWait struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	limit  time.Duration
 	err    *Error
 	timer  atomic.Pointer[time.Timer]
-	// answered is set when the answer begins to arrive, possibly before the whole request has been written.
+	// answered is set when the first bytes of the answer arrive, possibly before the whole request has been written.
 	answered atomic.Bool
 }
 
@@ -226,8 +226,7 @@ func (w *answerWait) stop() {
 	}
 }
 
-// cause returns the error of a failed request. If the time limit made it fail, that is the error of the time
-// limit.
+// cause returns the error of a failed request: the timeout error if the time limit expired, and err otherwise.
 func (w *answerWait) cause(err error) error {
 	if errors.Is(context.Cause(w.ctx), w.err) {
 		return w.err

@@ -10,11 +10,10 @@
 //	POST /v1/recv?from=&to=&words=&datatype=&timeout=   Message in MessageHeader; the reply's body is the message
 //	GET  /v1/reports, /v1/support                       as in package query
 //	POST /v1/reset   query.Request                      empty
-//	POST /v1/reload                                     Reloaded
+//	POST /v1/reload                                     ReloadResult
 //
-// A failed request is answered with an Error; a ping that has begun reports failures in a Trip. A caller that
-// disconnects cancels its operation. A message that is received at that moment is lost, although its sender has
-// got an ACK.
+// The server answers a failed request with an Error; a ping in progress reports failures in a Trip. A caller that
+// disconnects cancels its operation. A message received at that moment is lost, although its sender got an ACK.
 //
 // The package must never open a network socket. It sends and receives only through the Ports of its Backend.
 package control

@@ -20,12 +20,11 @@ type Kind string
 const (
 	// Usage means that the request is invalid.
 	Usage Kind = "usage"
-	// Rank means that there is no such rank, or that it does not support the request.
+	// Rank means that the requested rank does not exist or does not support the request.
 	Rank Kind = "rank"
 	// Timeout means that the caller's timeout or a deadline of the link expired.
 	Timeout Kind = "timeout"
-	// Partial, Empty, MessageTooLong, Truncated and Remote correspond to the errors with the same names in package
-	// handshake.
+	// Partial, Empty, TooLong, Truncated and Remote correspond to the errors of package handshake with these names.
 	Partial   Kind = "partial"
 	Empty     Kind = "empty"
 	TooLong   Kind = "too_long"
@@ -37,11 +36,11 @@ const (
 	Canceled Kind = "canceled"
 	// Mismatch means that the echo differs from the message sent.
 	Mismatch Kind = "mismatch"
-	// Refused means that the configuration was refused; the previous one stays in effect.
+	// Refused means that the daemon refused a configuration and keeps the previous one.
 	Refused Kind = "refused"
 	// Permission means that the caller's user may not make the request.
 	Permission Kind = "permission"
-	// Busy means that a limit of concurrent requests was reached.
+	// Busy means that a limit on concurrent requests was reached.
 	Busy Kind = "busy"
 	// Failed is the kind of all other errors.
 	Failed Kind = "failed"
@@ -51,15 +50,15 @@ const (
 type Error struct {
 	Message string `json:"error"`
 	Kind    Kind   `json:"kind"`
-	// Restart lists the changes of a refused configuration that require a restart.
+	// Restart lists the changes that require a restart, if the configuration was refused.
 	Restart []string `json:"restart,omitempty"`
 }
 
 // Error returns Message.
 func (e *Error) Error() string { return e.Message }
 
-// Is reports whether target is fs.ErrPermission and e is of kind Permission, or target is context.Canceled and
-// e is of kind Canceled.
+// Is reports whether e is of kind Permission and target is fs.ErrPermission, or e is of kind Canceled and target is
+// context.Canceled.
 func (e *Error) Is(target error) bool {
 	return e.Kind == Permission && target == fs.ErrPermission || e.Kind == Canceled && target == context.Canceled
 }
@@ -102,7 +101,7 @@ func KindOf(err error) Kind {
 	return Failed
 }
 
-// AsError converts err to the form that is sent over the control socket.
+// AsError converts err to an Error to send over the control socket.
 func AsError(err error) *Error {
 	e := &Error{Kind: KindOf(err), Message: err.Error()}
 	if inner, ok := errors.AsType[*Error](err); ok {
@@ -132,7 +131,7 @@ func (k Kind) httpStatus() int {
 	return http.StatusBadGateway
 }
 
-// UnreachableError reports that no daemon answers on the control socket.
+// UnreachableError reports that no daemon answers on a control socket.
 type UnreachableError struct {
 	Socket string
 	Err    error
@@ -148,5 +147,5 @@ func (e *UnreachableError) Error() string {
 		e.Socket, e.Err)
 }
 
-// Unwrap returns the system's error.
+// Unwrap returns the underlying error.
 func (e *UnreachableError) Unwrap() error { return e.Err }

@@ -19,17 +19,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// Job is a job with ranks on this host, together with the answers from these ranks.
+// Job is a job with ranks on this host, together with the answers of these ranks.
 type Job struct {
-	// Name is the name of the job's launcher, or of the job's directory if several jobs have launchers of the
-	// same name. For a job of another user, it ends in "@" and the user's number.
+	// Name is the name of the job's launcher, or of the job's directory if the launchers of several jobs share a name.
+	// For a job of another user, it ends in "@" and the user's number.
 	Name string
-	// Reports contains the answers from ranks, in rank order. Unread lists the ranks whose answers exceeded the
-	// limit on the size of all answers. Silent lists the ranks that did not answer.
+	// Reports contains the ranks' answers, in rank order. Unread lists the ranks whose answers exceeded the total size
+	// limit. Silent lists the ranks that did not answer.
 	Reports []node.Report
 	Unread  []int
 	Silent  []int
-	// Processes describes the processes of Silent, as far as known, in rank order.
+	// Processes describes the known processes of Silent, in rank order.
 	Processes []state.SilentProcess
 	jobs.Job
 }
@@ -37,21 +37,20 @@ type Job struct {
 const (
 	// jobTimeout is the maximum time to wait for the answers of all ranks.
 	jobTimeout = time.Second
-	// reportsTimeout is the maximum time that a rank may take to ask other ranks.
+	// reportsTimeout is the maximum time for a rank to query other ranks.
 	reportsTimeout = 3 * time.Second
-	// maxAnswers limits the size of all answers from one job in bytes. maxForeignBytes is the limit for a job of
-	// another user, and maxAllAnswers the limit for all jobs together.
+	// maxAnswers is the maximum size in bytes of all answers from one job. maxForeignBytes is the maximum for a job of
+	// another user, and maxAllAnswers the maximum for all jobs together.
 	maxAnswers      = 16 << 20
 	maxForeignBytes = 4 << 20
 	maxAllAnswers   = 64 << 20
-	// maxConcurrentAsks is the maximum number of ranks that are asked concurrently.
+	// maxConcurrentAsks is the maximum number of ranks queried concurrently.
 	maxConcurrentAsks = 64
 )
 
-// FindJobs returns this user's jobs that have ranks on this host, sorted by name, without asking the ranks. If
-// name is not empty, it returns only jobs of that name; a suffix of "@" and a user's number selects the jobs of
-// that user. If any job runs in this process's network namespace, jobs in other namespaces are found only if
-// name is the name of their directory.
+// FindJobs returns this user's jobs with ranks on this host, sorted by name, without querying the ranks. A non-empty
+// name selects the jobs of that name; a suffix of "@" and a user's number selects jobs of that user. If any job runs in
+// this process's network namespace, a job in another namespace is returned only if name is the name of its directory.
 func FindJobs(name string) ([]*Job, error) {
 	of, uid, err := splitJobName(name)
 	if err != nil {
@@ -92,7 +91,7 @@ func FindJobs(name string) ([]*Job, error) {
 	return list, nil
 }
 
-// splitJobName splits a name into the name of a job and the number of its user.
+// splitJobName splits a name into the name of a job and the ID of its user.
 func splitJobName(name string) (of string, uid int, err error) {
 	of, number, foreign := strings.Cut(name, "@") // no job's name contains "@"
 	if !foreign {
@@ -146,7 +145,7 @@ func (j *Job) budget() *jobs.Budget {
 	return jobs.NewBudget(maxAnswers)
 }
 
-// ask starts asking the ranks of the job.
+// ask starts one goroutine for each rank of the job to query it.
 func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate chan struct{}, asked *sync.WaitGroup) {
 	var mu sync.Mutex
 	own := j.budget()
@@ -172,7 +171,7 @@ func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate c
 	}
 }
 
-// Handle is a query.Handler that asks the job's ranks on this host.
+// Handle is a query.Handler that queries the job's ranks on this host.
 func (j *Job) Handle(ctx context.Context, request query.Request) query.Response {
 	switch request.Kind {
 	case query.Status:
@@ -187,8 +186,8 @@ func (j *Job) Handle(ctx context.Context, request query.Request) query.Response 
 	return query.Unknown(request)
 }
 
-// reset makes ranks of the job discard their state about a restarted peer: one rank or, for AnyRank, all ranks
-// on this host except the peer.
+// reset makes ranks of the job discard their state about a restarted peer. The ranks are request.Rank or, for AnyRank,
+// all ranks on this host except the peer.
 func (j *Job) reset(ctx context.Context, request query.Request) error {
 	ranks := j.Ranks
 	if request.Rank != query.AnyRank {
@@ -216,8 +215,8 @@ func (j *Job) notLocalError(rank int) error {
 	return Errorf(Rank, "rank %d is not one of job %s on this host: these are %v", rank, j.Name, j.Ranks)
 }
 
-// askReports makes a rank of the job, by default the lowest one, ask ranks on other hosts for their waits, over
-// its links to them.
+// askReports makes a rank of the job query the ranks on other hosts for their waits, over its links to them. For
+// AnyRank, it selects the lowest rank.
 func (j *Job) askReports(ctx context.Context, request query.Request) (asked state.Reports, err error) {
 	if request.Rank == query.AnyRank && len(j.Ranks) > 0 {
 		request.Rank = j.Ranks[0]
@@ -237,7 +236,7 @@ func (j *Job) askReports(ctx context.Context, request query.Request) (asked stat
 	return asked, nil
 }
 
-// askRank asks a rank. It returns the rank's report and process ID, which is 0 if unknown.
+// askRank queries a rank. It returns the rank's report and its process ID, or 0 if the process is unknown.
 func askRank(
 	ctx context.Context, job *jobs.Job, kind query.Kind, rank int, budgets ...*jobs.Budget,
 ) (*node.Report, int, error) {
@@ -258,7 +257,7 @@ func askRank(
 			len(report.Cluster))
 	}
 	report.PID, report.UID, report.SocketDrops = pid, job.UID, report.Drops
-	report.Attached = nil // do not trust the rank's claim: the kernel knows its process
+	report.Attached = nil // do not trust the rank: the kernel identifies its process
 	if report.Kernel == "" {
 		report.Attached = []state.Program{{PID: pid, UID: job.UID, Seconds: time.Since(report.Started).Seconds(),
 			Operations: report.Operations}}
@@ -266,7 +265,7 @@ func askRank(
 	return report, pid, nil
 }
 
-// Status returns the job in the form of a daemon's status. The job's ranks on this host appear as local ranks.
+// Status returns the job in the form of a daemon's status. The job's ranks on this host become its local ranks.
 func (j *Job) Status() state.Status {
 	status := state.Status{Version: version.String(), Job: j.Name, Silent: j.Silent, UnreadRanks: j.Unread,
 		SilentProcesses: j.Processes,
@@ -291,7 +290,7 @@ func (j *Job) Status() state.Status {
 	for i := range j.Reports {
 		r := &j.Reports[i]
 		if len(r.Cluster) != len(status.Cluster) {
-			continue // belongs to a different job than the others
+			continue // belongs to another job
 		}
 		status.Cluster[r.Rank].Role, status.Cluster[r.Rank].Kernel = r.Role, r.Kernel
 		status.Ranks = append(status.Ranks, state.Rank{RankInfo: r.RankInfo, Engine: r.Engine})

@@ -33,9 +33,9 @@ func (j *Job) Profile() protocol.Profile {
 	return protocol.CloudFPGA
 }
 
-// JobPackets is a capture.Source of packets recorded by the job's ranks on this host, in chronological order.
+// JobPackets is a capture.Source of the packets recorded by the job's ranks on this host, in chronological order.
 type JobPackets struct {
-	// OnNote is used like capture.Options.OnNote. It must be set before the first call of Next.
+	// OnNote has the same meaning as capture.Options.OnNote. It must be set before the first call of Next.
 	OnNote func(pcapng.RankNote)
 
 	follow bool
@@ -59,22 +59,23 @@ type jobRecord struct {
 	note pcapng.RankNote
 }
 
-// reorderDelay is the time for which followed packets are held back, so that packets from different ranks can be sorted
+// reorderDelay is the time for which followed packets are buffered, so that packets from different ranks can be sorted
 // by time.
 const reorderDelay = 300 * time.Millisecond
 
-// packetsTimeout is the time that the ranks of a job have to write their recorded packets.
+// packetsTimeout is the time limit for the ranks of a job to write their recorded packets.
 const packetsTimeout = 10 * time.Second
 
-// maxJobPackets limits the size of all buffered packets of a job, in bytes. recordedLen is the overhead of one packet.
+// maxJobPackets is the maximum size of all buffered packets of a job, in bytes. recordedLen is the overhead of one
+// packet.
 const (
 	maxJobPackets = 1 << 30
 	recordedLen   = 256
 )
 
-// Packets returns the packets that the job's ranks have recorded. With Follow, it returns later packets as
-// well, until ctx ends. A packet sent between two of these ranks appears once, as recorded by the sender. If no
-// rank records packets, the error is an *Error.
+// Packets returns the packets recorded by the job's ranks. With Follow, it also returns later packets, until ctx is
+// done. A packet sent between two of these ranks appears once, as recorded by the sender. If no rank records packets,
+// the error is an *Error.
 func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, error) {
 	askAll(ctx, []*Job{j}, query.Status)
 	var stop context.CancelFunc
@@ -127,8 +128,8 @@ func (j *Job) Packets(ctx context.Context, req CaptureRequest) (*JobPackets, err
 	return packets, nil
 }
 
-// read reads the packets and notes of a rank until the rank exits or ctx ends. Without Follow, it stops at the
-// first queue lengths, which the rank writes after its recorded packets.
+// read reads the packets and notes of a rank until the rank exits or ctx is done. Without Follow, it stops at the first
+// queue lengths, which the rank writes after its recorded packets.
 func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { body.Close() })()
@@ -172,8 +173,7 @@ func (s *JobPackets) read(ctx context.Context, rank int, body io.ReadCloser) {
 	}
 }
 
-// noteUnreadable records that the data from a rank is not a recording, unless this process has closed the
-// connection.
+// noteUnreadable records that a rank's data is not a recording, unless this process has closed the connection.
 func (s *JobPackets) noteUnreadable(ctx context.Context, rank int, err error) {
 	if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return
@@ -205,8 +205,8 @@ func (s *JobPackets) Next(unit *pcapng.Unit) error {
 	}
 }
 
-// nextInOrder returns the oldest buffered packet or note as soon as no older one can arrive. It returns io.EOF at the
-// end.
+// nextInOrder returns the oldest buffered packet or note as soon as no older one can arrive. It returns io.EOF when
+// none is left.
 func (s *JobPackets) nextInOrder() (jobRecord, error) {
 	for {
 		if s.bufferedBytes > maxJobPackets {
@@ -232,7 +232,7 @@ func (s *JobPackets) nextInOrder() (jobRecord, error) {
 	}
 }
 
-// receive waits for a packet or note or, with Follow, until the oldest buffered one is due.
+// receive waits for a packet or note. With Follow, it stops waiting when the oldest buffered one is due.
 func (s *JobPackets) receive() {
 	var due <-chan time.Time
 	if s.follow && len(s.buffered) > 0 {
@@ -247,7 +247,7 @@ func (s *JobPackets) receive() {
 			slices.SortStableFunc(s.buffered, byTime)
 			return
 		}
-		if !s.follow { // they are all sorted at the end
+		if !s.follow { // receive sorts all of them at the end
 			s.buffered = append(s.buffered, record)
 			s.bufferedBytes += len(record.unit.Data) + recordedLen
 			return

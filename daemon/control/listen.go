@@ -17,10 +17,9 @@ import (
 // ErrInUse means that another process listens on the socket.
 var ErrInUse = errors.New("another process is using the control socket")
 
-// Listen creates the control socket with the given permission bits, and any missing directories. It rejects a
-// path that another user could redirect (see privatedir.Parent). It replaces a stale socket, returns ErrInUse
-// if a process is listening on the socket, and returns another error if path is any other kind of file. Closing
-// the listener removes the socket.
+// Listen creates the control socket with the given permission bits, and any missing directories. It rejects a path that
+// another user could redirect (see privatedir.Parent). It replaces a stale socket, returns ErrInUse if a process is
+// listening on the socket, and fails if path is any other kind of file. Closing the listener removes the socket.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	err := privatedir.MakeParents(path, 0o755)
 	switch {
@@ -41,7 +40,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	s := &socket{Listener: l, path: path}
-	// No other user can have replaced the socket, because the directory has been checked.
+	// No other user can have replaced the socket, because MakeParents has checked the directory.
 	if err = os.Chmod(path, mode); err == nil {
 		s.created, err = os.Lstat(path)
 	}
@@ -51,7 +50,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	return s, nil
 }
 
-// clearPath removes a stale socket, if there is one.
+// clearPath removes a stale socket from path.
 func clearPath(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -74,7 +73,7 @@ func clearPath(path string) error {
 		}
 		return fmt.Errorf("%s: %w: stop it, or set another path with --control or control.socket", path, ErrInUse)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // its owner has just removed it
+		return nil // its owner just removed it
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("control socket: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 // AnyRank as the local rank of a request selects the daemon's lowest rank with run: host.
 const AnyRank = query.AnyRank
 
-// Micros is a duration in microseconds. 0 means that it was not measured, and is null in JSON.
+// Micros is a duration in microseconds. 0 means not measured, and is encoded as null in JSON.
 type Micros float64
 
 // MarshalJSON implements json.Marshaler.
@@ -24,13 +24,13 @@ func (m Micros) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(m))
 }
 
-// Phases contains the times between the steps of a message's handshake, as seen by the local rank. The local
-// rank is the sender of an outgoing message and the receiver of an incoming one.
+// Phases contains the times between the steps of a message's handshake, as seen by the local rank, which is the sender
+// of an outgoing message or the receiver of an incoming one.
 type Phases struct {
 	RequestToClear Micros `json:"request_to_clear_us"`
 	ClearToData    Micros `json:"clear_to_data_us"`
 	DataToAck      Micros `json:"data_to_ack_us"`
-	// Retransmissions is the number of packets that the local rank retransmitted.
+	// Retransmissions is the number of packets retransmitted by the local rank.
 	Retransmissions int `json:"retransmissions"`
 }
 
@@ -43,7 +43,7 @@ func newPhases(p handshake.Phases) Phases {
 	}
 }
 
-// microsBetween returns the time from a to b in microseconds, or 0 if the message skipped one of the two steps.
+// microsBetween returns the time from a to b in microseconds, or 0 if the message skipped one of the steps.
 func microsBetween(a, b handshake.Instant) Micros {
 	if a == 0 || b < a {
 		return 0
@@ -63,8 +63,8 @@ type Message struct {
 	// Elapsed is the time from posting the operation to its completion, in microseconds.
 	Elapsed float64 `json:"elapsed_us"`
 	Phases  Phases  `json:"phases"`
-	// Truncated is non-empty if the received message was longer than the buffer. The reply then contains only
-	// its beginning.
+	// Truncated is non-empty if the received message was longer than the buffer. The reply then contains only the
+	// beginning of the message.
 	Truncated string `json:"truncated,omitempty"`
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// FillPayload fills b, which must consist of whole words, with the pseudo-random message of a ping that has the
-// given seed. Floats are finite and in [-1, 1).
+// FillPayload fills b, which must consist of whole words, with the pseudo-random message of a ping with the given seed.
+// Floats are in [-1, 1).
 func FillPayload(b []byte, seed uint64, datatype protocol.Datatype) {
 	r := rand.New(rand.NewPCG(seed, uint64(len(b))))
 	for ; len(b) >= protocol.WordLen; b = b[protocol.WordLen:] {
@@ -22,7 +22,8 @@ func FillPayload(b []byte, seed uint64, datatype protocol.Datatype) {
 	}
 }
 
-// firstDifference returns the index of the first word in which two messages of equal length differ, or -1.
+// firstDifference returns the index of the first word in which two messages of equal length differ, or -1 if they are
+// equal.
 func firstDifference(a, b []byte) int {
 	if bytes.Equal(a, b) {
 		return -1

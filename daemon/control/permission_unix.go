@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// whoMayConnect returns advice on which users may connect to a socket, and on how to become one of them.
+// whoMayConnect returns advice on which users may connect to a socket, and how to gain access.
 func whoMayConnect(socket string) string {
 	info, err := os.Stat(socket)
 	if err != nil { // this user cannot search one of the parent directories

@@ -12,21 +12,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PingRequest describes a ping: messages to a rank that sends each of them back, as the echo kernel does.
+// PingRequest describes a ping: messages to a rank that returns each of them, as the echo kernel does.
 type PingRequest struct {
 	// From is the local rank, or AnyRank.
 	From int `json:"from"`
 	To   int `json:"to"`
 	// Words is the length of each message in words.
 	Words int `json:"words"`
-	// Count is the number of round trips, made one after the other. It must be at least 1.
+	// Count is the number of consecutive round trips. It must be at least 1.
 	Count    int    `json:"count"`
 	Datatype string `json:"datatype"`
-	// Timeout is the maximum duration of each round trip, in the syntax of time.ParseDuration. "0s" means no
-	// limit.
+	// Timeout is the maximum duration of each round trip, in the syntax of time.ParseDuration. "0s" means no limit.
 	Timeout string `json:"timeout"`
-	// Seed determines the payload: message i, counted from 0, is Payload with seed Seed + i. If Seed is 0, the
-	// daemon chooses one.
+	// Seed determines the payload: message i, counted from 0, is the output of FillPayload with seed Seed + i. If Seed
+	// is 0, the daemon chooses a seed.
 	Seed uint64 `json:"seed,omitempty"`
 }
 
@@ -42,16 +41,16 @@ type Trip struct {
 	// SendPhases contains the phases of the sent message, EchoPhases the phases of its echo.
 	SendPhases Phases `json:"out"`
 	EchoPhases Phases `json:"back"`
-	// Verified is set if every byte of the echo has been compared and is correct.
+	// Verified is set if every byte of the echo was compared and is correct.
 	Verified bool `json:"verified"`
-	// SkippedMessages is the number of messages that were skipped because the peer began to send them before it received
-	// the ping's message. They may be echoes of earlier pings.
+	// SkippedMessages is the number of messages skipped because the peer began to send them before it received the
+	// ping's message. They may be echoes of earlier pings.
 	SkippedMessages int `json:"late,omitempty"`
-	// Error and Kind describe why the round trip failed. A ping ends with its first failed round trip, unless
-	// Kind is Mismatch.
+	// Error and Kind describe why the round trip failed. A ping ends with its first failed round trip, unless Kind is
+	// Mismatch.
 	Error string `json:"error,omitempty"`
 	Kind  Kind   `json:"kind,omitempty"`
-	// Mismatch is the first difference in an echo that has the right length.
+	// Mismatch is the first difference in an echo of the right length, or nil if the two are equal.
 	Mismatch *Difference `json:"mismatch,omitempty"`
 }
 
@@ -68,7 +67,7 @@ func (t *Trip) setError(err error) {
 	t.Error, t.Kind = e.Message, e.Kind
 }
 
-// roundTrip makes one round trip and fills in t. If the port would split the message, trip sends one piece at a
+// roundTrip makes one round trip and fills in trip. If the port would split the message, roundTrip sends one piece at a
 // time, and receives the echo of each piece before it sends the next one.
 func (p *pinger) roundTrip(ctx context.Context, port Port, datatype protocol.Datatype, trip *Trip) {
 	data := make([]byte, trip.Words*protocol.WordLen)
@@ -102,8 +101,7 @@ func (p *pinger) roundTrip(ctx context.Context, port Port, datatype protocol.Dat
 	trip.RoundTrip = Micros(toMicros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
 }
 
-// verify compares the echo of a piece with the data sent. word is the index of the piece's first word in the
-// message.
+// verify compares the echo of a piece with the data sent. word is the index in the message of the piece's first word.
 func (x *exchange) verify(trip *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
 		trip.setError(Errorf(Mismatch, "rank %d echoed %d words instead of %d", trip.To, x.echoStatus.Words,
@@ -122,7 +120,7 @@ func (x *exchange) verify(trip *Trip, word int) bool {
 	return false
 }
 
-// JoinStatus returns the status of a message that was sent in two parts, first a and then b.
+// JoinStatus returns the status of a message sent in two parts, a and then b.
 func JoinStatus(a, b mpe.Status) mpe.Status {
 	a.Words += b.Words
 	a.Phases.Data, a.Phases.Ack = b.Phases.Data, b.Phases.Ack
@@ -138,8 +136,8 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 	return context.WithTimeoutCause(ctx, d, &timeoutError{d})
 }
 
-// callerContext returns a context that ends with the request's context. If the caller cancelled the request, this is
-// the cause of the context.
+// callerContext returns a context that is cancelled together with the request's context. If the caller closed its side
+// of the connection, the cause is a cancelledError.
 func callerContext(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	detach := context.AfterFunc(r.Context(), func() {
@@ -155,8 +153,7 @@ func callerContext(r *http.Request) (context.Context, context.CancelFunc) {
 	}
 }
 
-// cancelledError is the cause of cancellation for an operation whose caller has closed its side of the
-// connection.
+// cancelledError is the cancellation cause of an operation whose caller closed its side of the connection.
 type cancelledError struct{}
 
 func (cancelledError) Error() string { return "cancelled by its caller" }

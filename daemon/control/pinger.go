@@ -15,23 +15,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PingLinger is the time that a ping continues after its caller has disconnected. It is longer than the 3.3 s within
-// which a deployed node retransmits a packet. If the ping ended earlier, it could wedge an FPGA in the middle of an
+// PingLinger is the time for which a ping continues after its caller has disconnected. It exceeds the 3.3 s within
+// which a deployed node retransmits a packet. A ping that ended earlier could wedge an FPGA in the middle of an
 // operation, and the next receive would get the echo. When the daemon stops, the ping continues for half of
 // shutdownTimeout.
 const PingLinger = 4 * time.Second
 
-// maxPending is the maximum number of messages without an echo that are remembered for a pair of ranks.
+// maxPending is the maximum number of remembered messages without an echo for each pair of ranks.
 const maxPending = 16
 
-// pinger runs the pings between one pair of ranks one at a time.
+// pinger runs the pings between a pair of ranks, one at a time.
 type pinger struct {
 	busy chan struct{} // holds a token while a ping runs
 	// A ping that waits for another ping sends on nextWaiting; a ping whose caller has disconnected receives from it
 	// and exits.
 	nextWaiting chan struct{}
-	// pending identifies messages whose echo is missing. The echo may still arrive, and must not be mistaken for the
-	// echo of a later message.
+	// pending identifies messages whose echo has not arrived. A late echo must not be mistaken for the echo of a later
+	// message.
 	pending []fingerprint
 }
 
@@ -53,7 +53,7 @@ type pingers struct {
 	pairs map[[2]int]*pinger
 }
 
-// acquire waits until no other ping uses the pinger of the pair, and returns it.
+// acquire waits until no other ping uses the pair's pinger, and returns it.
 func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -82,11 +82,11 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 
 func (p *pinger) release() { <-p.busy }
 
-// errSuperseded ends a ping whose caller has disconnected because another ping is waiting.
+// errSuperseded ends the ping of a disconnected caller when another ping is waiting.
 var errSuperseded = Errorf(Canceled, "superseded by another ping")
 
-// pingContext returns the context of a ping. It ends when the caller's timeout expires. After the caller has
-// disconnected, it ends when the ping completes, another ping is waiting, or PingLinger has passed.
+// pingContext returns the context of a ping. It is cancelled when the caller's timeout expires. After the caller has
+// disconnected, it is cancelled when the ping completes, another ping is waiting, or PingLinger has passed.
 func (p *pinger) pingContext(caller context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	stop := context.AfterFunc(caller, func() {
@@ -122,7 +122,7 @@ type exchange struct {
 	data []byte
 	opts mpe.Options
 
-	// sendDone is closed when the send has completed. By then, either out or sendErr is set.
+	// sendDone is closed when the send has completed. sendStatus and sendErr are valid from then on.
 	sendDone   chan struct{}
 	sendStatus mpe.Status
 	sendErr    error
@@ -141,8 +141,8 @@ func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte,
 		sendDone: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// Post the receive together with the send: it matches the answer from an FPGA, and also completes a send
-	// that an FPGA started earlier.
+	// Post the receive together with the send: it matches the answer of an FPGA, and also completes a send that an FPGA
+	// started earlier.
 	received := make(chan struct{})
 	go func() {
 		x.err = p.receive(ctx, x)
@@ -161,7 +161,7 @@ func (p *pinger) exchange(ctx context.Context, port Port, peer int, data []byte,
 	return x
 }
 
-// receive receives the echo. It skips the echoes of earlier messages.
+// receive receives the echo, skipping the echoes of earlier messages.
 func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	ours := fingerprintOf(uint32(len(x.data)/protocol.WordLen), x.data)
 	words := ours.words
@@ -186,9 +186,8 @@ func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	}
 }
 
-// predatesSend reports whether the peer announced the received message before it cleared ours to send. In that case
-// the received message cannot be our echo, even if its content is equal: it may have been caused by an earlier
-// daemon.
+// predatesSend reports whether the peer announced the received message before it cleared ours to send. Such a message
+// cannot be our echo, even if its content is equal: it may answer a message of an earlier daemon.
 func (x *exchange) predatesSend() bool {
 	<-x.sendDone
 	request := x.echoStatus.Phases.Request

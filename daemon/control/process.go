@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// IsStopped reports whether a process on this host is stopped by a signal or a debugger. It returns false if the
-// process does not exist or the system has no /proc.
+// IsStopped reports whether a signal or a debugger has stopped a process on this host. It returns false if the process
+// does not exist or the system has no /proc.
 func IsStopped(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -10,10 +10,10 @@ type ReloadResult struct {
 
 // Change describes a changed key.
 type Change struct {
-	// Rank is the rank whose entry contains the key, or nil.
+	// Rank is the rank whose entry contains the key, or nil for a key outside the ranks.
 	Rank *int   `json:"rank,omitempty"`
 	Key  string `json:"key"`
-	// From and To are the old and new values. A value is empty if the key is not set.
+	// From and To are the old and new values, or empty if the key is not set.
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Text describes the change in a single line.

@@ -13,15 +13,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// maxStatus is the maximum length in bytes of a status read over HTTP. maxObjects is the maximum number of its
-// objects, each of which takes about a hundred times as much memory as its text.
+// maxStatus is the maximum length in bytes of a status read over HTTP. maxObjects is the maximum number of its objects,
+// each of which takes about a hundred times as much memory as its text.
 const (
 	maxStatus  = 16 << 20
 	maxObjects = 1 << 17
 )
 
 // FetchStatus returns the status of the daemon at an address. The address is the path of the daemon's control socket,
-// or the URL of its HTTP server, such as http://10.12.0.2:9627, from which Ask reads /status.json.
+// or the URL of its HTTP server, such as http://10.12.0.2:9627, from which FetchStatus reads /status.json.
 func FetchStatus(ctx context.Context, address string) (status state.Status, err error) {
 	if !strings.Contains(address, "://") {
 		client := NewClient(address)
@@ -67,7 +67,7 @@ func decodeStatus(r io.Reader, status *state.Status) error {
 	return nil
 }
 
-// unreachableHTTP returns the error for a request that got no answer. It omits the URL, which the caller adds.
+// unreachableHTTP returns the error for an unanswered request. It omits the URL, which the caller adds.
 func unreachableHTTP(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

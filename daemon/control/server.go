@@ -19,21 +19,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Backend is the daemon as the server sees it. Its methods must be safe for concurrent use.
+// Backend is the server's interface to the daemon. Its methods must be safe for concurrent use.
 type Backend interface {
-	// Handle is the query.Handler for requests of kinds Status, Reports, Reset, Reload and Support. Its errors
-	// are of type *Error. If a reloaded configuration is refused, the error has kind Refused.
+	// Handle is the query.Handler for requests of kinds Status, Reports, Reset, Reload and Support. Its errors are of
+	// type *Error, with kind Refused if the daemon refused a reloaded configuration.
 	Handle(ctx context.Context, r query.Request) query.Response
 	// Authorize returns nil if the caller may make a request that does more than read the status, and an *Error
-	// otherwise. If the caller's credentials are unknown, unknown is the reason.
+	// otherwise. unknown is the reason why the caller's credentials are unknown, or nil if they are known.
 	Authorize(request string, caller wire.Credentials, unknown error) error
-	// Host returns the given rank, through which a caller can send and receive. For AnyRank, it returns the
+	// Host returns the given local rank, through which a caller can send and receive. For AnyRank, it returns the
 	// lowest rank with run: host. The error is an *Error.
 	Host(rank int) (Port, error)
-	// Capture writes the packets that the daemon has recorded, as a pcapng file, to the writer returned by
-	// open. The argument of open is the profile of packets that do not use the extended profile. If Capture
-	// fails before it calls open, the error is an *Error. Capture returns when it has written all packets or,
-	// if req.Follow is set, when ctx ends.
+	// Capture writes the packets recorded by the daemon, as a pcapng file, to the writer returned by open. The argument
+	// of open is the profile of the packets that do not use the extended profile. If Capture fails before it calls
+	// open, the error is an *Error. Capture returns when it has written all packets or, if req.Follow is set, when ctx
+	// is done.
 	Capture(ctx context.Context, req CaptureRequest, open func(protocol.Profile) io.Writer) error
 }
 
@@ -43,10 +43,10 @@ type Port interface {
 	Rank() int
 	// Size returns the number of ranks in the cluster.
 	Size() int
-	// MaxWords returns the maximum length of a message to send or receive, in words.
+	// MaxWords returns the maximum length, in words, of a message to send or receive.
 	MaxWords() int
-	// PieceWords returns the length in words of the pieces into which Send splits longer messages to the peer, or 0 if
-	// it does not split them. Recv receives a single piece.
+	// PieceWords returns the length in words of the pieces into which Send splits longer messages to the peer. 0 means
+	// that Send does not split messages. Recv receives a single piece.
 	PieceWords(peer int) int
 	Send(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error)
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
@@ -63,16 +63,16 @@ type Server struct {
 	payload   payloadBudget
 }
 
-// NewServer returns a server for the backend. Errors that do not belong to a request are written to errlog.
+// NewServer returns a server for the backend. The server logs errors unrelated to a request to errlog.
 func NewServer(backend Backend, errlog *log.Logger) *Server {
 	return &Server{backend: backend, errorLog: errlog, times: defaultLimits, waitSlots: make(chan struct{}, maxWaiting)}
 }
 
-// shutdownTimeout is the time that callers have to read their last answers when the server stops.
+// shutdownTimeout is the time limit for callers to read their last answers when the server stops.
 const shutdownTimeout = time.Second
 
-// Serve serves requests on l until ctx is done. It then cancels the operations of all callers and returns nil
-// once the callers have received their answers. Serve closes l.
+// Serve serves requests on l until ctx is done. It then cancels all operations, and returns nil once the callers have
+// received their answers. Serve closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	// Cancel all operations before stopping the server, because Shutdown would wait for them.
 	ops, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // sendPath is the path of requests whose body is a message.
 const sendPath = "/v1/send"
 
-// handler answers a request. If it returns an error, the error is sent as the answer.
+// handler answers a request. A returned error is sent as the answer.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // ServeHTTP implements http.Handler.
@@ -135,7 +135,7 @@ func (s *Server) newHandler() http.Handler {
 	return s.withLimits(withVersion(mux))
 }
 
-// VersionHeader is the header that states the daemon's version in each answer.
+// VersionHeader is the header that contains the daemon's version in each answer.
 const VersionHeader = "Zrlmpid-Version"
 
 // withVersion adds the daemon's version to each answer.

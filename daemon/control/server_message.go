@@ -13,18 +13,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MessageHeader is the header that contains the Message, as JSON, in an answer to recv.
+// MessageHeader is the header, in an answer to recv, that contains the Message as JSON.
 const MessageHeader = "Zrlmpid-Message"
 
-// DefaultWords is the default buffer length of recv in words. It amounts to 16 MiB, as in the stand-ins'
-// kernels.
+// DefaultWords is the default length of recv's buffer in words (16 MiB), the same as in the kernels of stand-ins.
 const DefaultWords = 1 << 22
 
 // send sends the body of the request as a message.
 func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	q := parseParameters(r)
 	from, to := q.rank("from"), q.rank("to")
-	// Without Sync, a short message of the extended profile would count as sent once it has been copied.
+	// Without Sync, a short message of the extended profile would count as sent as soon as it is copied.
 	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0), Sync: true}
 	timeout := q.timeout()
 	port, err := s.portFor(q, from, to)
@@ -50,7 +49,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// recv receives a message and returns it in the answer.
+// recv receives a message and answers with it.
 func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	q := parseParameters(r)
 	from, to := q.rank("from"), q.rank("to")
@@ -86,7 +85,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	st, err := port.Recv(ctx, from, buf, opts)
 	msg := describeMessage(port.Rank(), st)
 	if errors.Is(err, handshake.ErrTruncated) {
-		// The sender already has its ACK, so the received part must not be lost.
+		// The sender already has its ACK, so the daemon must not discard the received part.
 		msg.Truncated = err.Error()
 	} else if err != nil {
 		return err
@@ -103,7 +102,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// portFor returns the local rank of a request. It returns the error of q, if there is one.
+// portFor returns the local rank of a request, or the first error of its parameters.
 func (s *Server) portFor(q *parameters, local, peer int) (Port, error) {
 	if q.err != nil {
 		return nil, q.err
@@ -118,7 +117,7 @@ func (s *Server) portFor(q *parameters, local, peer int) (Port, error) {
 // anyDatatype as the datatype of a receive matches messages of both datatypes.
 const anyDatatype = "any"
 
-// parameters parses the parameters of a request and keeps the first error.
+// parameters parses the parameters of a request and stores the first error.
 type parameters struct {
 	values url.Values
 	err    error

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// validateStatus returns an error unless s can be the status of a daemon or of a job: it must have a version, a
+// validateStatus returns an error unless s can be the status of a daemon or of a job: it must contain a version, a
 // process and ranks, and must not refer to ranks outside its cluster.
 func validateStatus(s *state.Status, source string) error {
 	size := len(s.Cluster)
@@ -20,7 +20,7 @@ func validateStatus(s *state.Status, source string) error {
 	return nil
 }
 
-// hasForeignRanks reports whether the status refers to ranks that its cluster does not have.
+// hasForeignRanks reports whether the status refers to ranks outside its cluster.
 func hasForeignRanks(status *state.Status) bool {
 	foreign := func(rank int) bool { return rank < 0 || rank >= len(status.Cluster) }
 	for i := range status.Cluster {

@@ -1,10 +1,10 @@
 package control
 
-// Support is the part of a bug report that is not included in the status.
+// Support is the part of a bug report not included in the status.
 type Support struct {
-	// Log is the end of the daemon's log. It consists of complete lines.
+	// Log is the end of the daemon's log, in complete lines.
 	Log string `json:"log"`
-	// Records lists the failure records that the daemon has written. It is nil if the daemon writes none.
+	// Records lists the failure records written by the daemon. It is nil if the daemon writes none.
 	Records *Records `json:"records"`
 }
 

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// umaskMu is held while the umask of the process is changed. Two concurrent changes could leave it changed for
-// good.
+// umaskMu is held while the umask of the process is restricted. Two concurrent changes could otherwise leave it
+// restricted for good.
 var umaskMu sync.Mutex
 
-// restrictUmask sets the umask so that files are created for their owner alone. It is in effect from the
-// creation of the socket until the socket's mode is set.
+// restrictUmask sets the umask so that new files are accessible to their owner alone. It protects the socket from its
+// creation until its mode is set.
 func restrictUmask() (restore func()) {
 	umaskMu.Lock()
 	old := syscall.Umask(0o177)

@@ -15,19 +15,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/standin/wedgetest"
 )
 
-// TestDaemon is a daemon that is stopped at the end of the test.
+// TestDaemon is a daemon that runs until the end of the test.
 type TestDaemon struct {
 	*daemon.Daemon
-	// Socket is the path of the control socket. Client is connected to it.
+	// Socket is the path of the control socket, and Client is a client for it.
 	Socket string
 	Client *control.Client
 	// ReadyLine is the daemon's ready line.
 	ReadyLine string
 }
 
-// Start runs a daemon with its own control socket. ranks are the rank entries of the configuration without
-// their numbers; more is the rest of the configuration. HTTP is disabled unless more enables it. If opts.Log is
-// nil, the test fails when a stand-in receives packets that would wedge an FPGA.
+// Start runs a daemon with its own control socket. ranks are the rank entries of the configuration without their
+// numbers; more is the rest of the configuration. HTTP is disabled unless more enables it. If opts.Log is nil, the test
+// fails when a stand-in receives packets that would wedge an FPGA.
 func Start(t testing.TB, opts daemon.Options, more string, ranks ...string) *TestDaemon {
 	t.Helper()
 	testDaemon := &TestDaemon{Socket: filepath.Join(t.TempDir(), "c.sock")}

@@ -10,12 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// StartTime is the start time of the daemon whose status Cluster returns.
+// StartTime is the start time of the daemon in the result of ClusterStatus.
 var StartTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // StatusSource provides statuses to tests.
 type StatusSource struct {
-	// Value is the status that Status returns. After the first call of Status, modify it only with Change.
+	// Value is the status returned by Status. After the first call of Status, change it only through Modify.
 	Value state.Status
 
 	mu    sync.Mutex
@@ -37,15 +37,15 @@ func (m *StatusSource) NumCalls() int {
 	return m.calls
 }
 
-// Modify lets f modify the next status. f must not modify memory shared with the previous status.
+// Modify changes the next status through f, which must not modify memory shared with the previous status.
 func (m *StatusSource) Modify(f func(s *state.Status)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(&m.Value)
 }
 
-// ClusterStatus returns the status of a host with the given number of peers. Some of the peers are waiting, losing
-// packets or failing.
+// ClusterStatus returns the status of a host with the given number of peers. If busy is set, the counters of each peer
+// grow with uptime.
 func ClusterStatus(peers int, uptime float64, busy bool) state.Status {
 	status := state.Status{
 		Version: "v1.0.0", PID: 4711, Config: "/etc/zrlmpid/zrlmpid.yaml", Started: StartTime, Uptime: uptime,
@@ -79,7 +79,7 @@ func ClusterStatus(peers int, uptime float64, busy bool) state.Status {
 	return status
 }
 
-// AddWait makes rank 0 of s wait for a peer.
+// AddWait makes rank 0 of s wait for SEND_REQUEST from a peer.
 func AddWait(s *state.Status, peer int, seconds float64) {
 	s.Ranks[0].Engine.Peers[peer-1].Receiving = &state.Wait{
 		State: handshake.WaitRequest, WaitsFor: protocol.SendRequest, Seconds: seconds,

@@ -13,9 +13,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// workerKernel is a worker for one of the programs in package apps, with the program's host as rank 0. It serves any
-// number of consecutive runs of the host, between which an FPGA would have to be reset. After a failure, it
-// waits for a new run.
+// workerKernel is a worker for one of the programs in package apps, whose host is rank 0. It serves any number of
+// consecutive runs of the host, whereas an FPGA would have to be reset between runs. After a failure, it waits for a
+// new run.
 type workerKernel struct {
 	base
 	work worker
@@ -40,7 +40,8 @@ func (k *workerKernel) Run(ctx context.Context, rank Rank) error {
 	return k.loop(ctx, k.rankLog(rank), func() (bool, error) { return false, k.work(ctx, world) })
 }
 
-// newWorkerKernel returns a kernel that runs work. If wrong, the error of the options, is not nil, it returns an error.
+// newWorkerKernel returns a kernel that runs work. If the options are invalid, wrong is their error, and
+// newWorkerKernel returns an error too.
 func newWorkerKernel(b base, wrong error, work worker) (Kernel, error) {
 	if wrong != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.name, wrong)
@@ -70,15 +71,15 @@ func newKmeans(b base) (Kernel, error) {
 	})
 }
 
-// newMatvec returns a worker for package matvec, with elements of type float32. Like an FPGA's program, the
-// worker uses Send and Recv instead of collective calls.
+// newMatvec returns a worker for package matvec with elements of type float32. Like an FPGA's program, the worker uses
+// Send and Recv instead of collective calls.
 func newMatvec(b base) (Kernel, error) {
 	o := matvec.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
 	return newWorkerKernel(b, o.Check(),
 		func(ctx context.Context, world *mpi.Comm) error { return matvec.Work[float32](ctx, world, o) })
 }
 
-// newBacksub returns a worker for package backsub. See newMatvec.
+// newBacksub returns a worker for package backsub. Like newMatvec's worker, it uses Send and Recv.
 func newBacksub(b base) (Kernel, error) {
 	o := backsub.Options{Words: b.opts.Words, Unrolled: true, FPGAs: b.fpgas}
 	return newWorkerKernel(b, o.Check(),

@@ -5,7 +5,7 @@
 //
 //   - echo returns every message from its peer, like the FPGA in upstream's pingpong example.
 //   - ring passes messages from the rank below to the rank above.
-//   - sink receives and discards.
+//   - sink receives messages and discards them.
 //   - source sends a pattern that a receiver can check.
 //   - jacobi, kmeans, matvec and backsub are the workers of the programs with these names in folder apps.
 //   - exec:PROGRAM ARGS… lets a user's program make the calls, over the MPE interface on its standard input and

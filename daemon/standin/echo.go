@@ -10,8 +10,8 @@ import (
 // anyMessage matches any message from a rank.
 var anyMessage = mpe.Options{AnyDatatype: true, AnyTag: true}
 
-// echo returns every message from KernelOptions.Peer to its sender, with the same datatype and tag. A message
-// that is longer than KernelOptions.Words or cannot be returned is lost, as it is with an FPGA that is reset.
+// echo returns every message from KernelOptions.Peer to its sender, with the same datatype and tag. It loses a message
+// that is longer than KernelOptions.Words or cannot be returned, as does an FPGA that is reset.
 type echo struct{ base }
 
 // Run implements Kernel.
@@ -31,7 +31,7 @@ func (k *echo) Run(ctx context.Context, rank Rank) error {
 	})
 }
 
-// messageBytes returns the part of buf that contains a received message.
+// messageBytes returns the part of buf that holds a received message.
 func messageBytes(buf []byte, st mpe.Status) []byte { return buf[:int64(st.Words)*protocol.WordLen] }
 
 // replyOptions returns options with the datatype and tag of the received message.

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// execKernel runs a user's program, which makes calls over the MPE interface. If the program exits with status
-// 0, its work is complete. Any other exit is logged, and the program is restarted after a pause.
+// execKernel runs a user's program, which makes calls through the MPE interface. The program completes its work by
+// exiting with status 0. After any other exit, execKernel logs it and restarts the program after a pause.
 type execKernel struct {
 	base
 	command []string
@@ -23,8 +23,7 @@ type execKernel struct {
 	state   programState
 }
 
-// exitGrace is the time that a program has to exit after its streams have been closed, and once more after
-// SIGTERM.
+// exitGrace is the time limit for a program to exit after its streams have been closed, and again after SIGTERM.
 const exitGrace = 2 * time.Second
 
 func newExec(b base, command []string) (Kernel, error) {
@@ -78,14 +77,13 @@ func (k *execKernel) Run(ctx context.Context, rank Rank) error {
 	})
 }
 
-// rankEnv returns the environment variables from which a program learns its rank.
+// rankEnv returns the environment variables that tell a program its rank and the number of ranks.
 func rankEnv(r Rank) []string {
 	return []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
 }
 
-// run serves the program's calls until the program exits, makes a malformed call, or ctx ends. It returns when
-// all processes in the program's group have exited. The error is nil if the program exited with status 0
-// between two calls.
+// run serves the program's calls until the program exits or makes a malformed call, or ctx is done. It returns once all
+// processes in the program's group have exited. The error is nil if the program exited with status 0 between two calls.
 func (p *program) run(ctx context.Context, serve func(context.Context) error) error {
 	calls, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -98,7 +96,7 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	wait := false
 	select {
 	case <-served:
-		// The program may be about to exit with a status that says more than the error.
+		// The program may be about to exit with a status more informative than the error.
 		wait = !errors.Is(broken, ErrMalformedCall) && !errors.Is(broken, mpe.ErrClosed)
 	case <-p.exited:
 		if p.serveToEnd {
@@ -120,7 +118,7 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	return fmt.Errorf("%w (%w)", broken, p.exitErr)
 }
 
-// stop ends the program and waits for its tasks. If wait is set, it first gives the program time to exit
+// stop ends the program and waits for its tasks. If wait is set, it first gives the program the grace period to exit
 // voluntarily.
 func (p *program) stop(wait bool) {
 	p.input.Close()
@@ -132,15 +130,14 @@ func (p *program) stop(wait bool) {
 			<-p.exited
 		}
 	}
-	// The output ends with the program, unless a process outside its group has inherited the descriptor.
+	// The output closes when the program exits, unless a process outside its group has inherited the descriptor.
 	cut := time.AfterFunc(p.grace, p.closeOutputs)
 	p.tasks.Wait()
 	cut.Stop()
 	p.closeOutputs()
 }
 
-// waitExit waits for the program to exit, but no longer than the grace period. It reports whether the
-// program has exited.
+// waitExit waits at most the grace period for the program to exit, and reports whether it did.
 func (p *program) waitExit() bool {
 	t := time.NewTimer(p.grace)
 	defer t.Stop()

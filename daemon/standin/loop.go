@@ -15,14 +15,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// base contains the parts that all kernels have in common.
+// base contains the parts common to all kernels.
 type base struct {
 	name      string
 	opts      config.KernelOptions
 	fpgas     []int // Env.FPGAs
 	length    int   // length of the messages that the kernel generates, in words
 	log       *zap.Logger
-	onFailure func(error) // Env.Failed
+	onFailure func(error) // Env.OnFailure
 	counters  *counters
 	// failureLimit is Env.FailureLimit.
 	failureLimit time.Duration
@@ -36,14 +36,13 @@ func (b *base) Stats() state.Kernel {
 	return state.Kernel{Errors: b.counters.errors.Load(), Starts: b.counters.starts.Load()}
 }
 
-// buffer returns a buffer for the longest message, and a function that frees it. Its pages are allocated when
-// they are first written.
+// buffer returns a buffer for the longest message, and a function that frees it. The system allocates its pages on the
+// first write to them.
 func (b *base) buffer() (buf []byte, free func()) {
 	return allocBuffer(b.opts.Words * protocol.WordLen)
 }
 
-// recv receives a message of any datatype and tag. If the message is too long, the error names the option that
-// must be raised.
+// recv receives a message of any datatype and tag. If the message is too long, the error names the option to raise.
 func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.Status, error) {
 	st, err := rank.Recv(ctx, from, buf, anyMessage)
 	if errors.Is(err, handshake.ErrTruncated) {
@@ -56,7 +55,7 @@ func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.S
 // rankLog returns the kernel's log with a field for the rank.
 func (b *base) rankLog(r Rank) *zap.Logger { return b.log.With(zap.Int("rank", r.Rank())) }
 
-// checkPeer returns an error if no call to the configured peer can succeed.
+// checkPeer returns an error if every call to the configured peer would fail.
 func (b *base) checkPeer(r Rank) error {
 	if p := b.opts.Peer; p >= r.Size() || p == r.Rank() {
 		return fmt.Errorf("kernel %s on rank %d of %d: peer %d: %w", b.name, r.Rank(), r.Size(), p, mpe.ErrRank)
@@ -64,7 +63,7 @@ func (b *base) checkPeer(r Rank) error {
 	return nil
 }
 
-// ErrKeepsFailing is returned by a kernel that has failed without a success for Env.FailureLimit.
+// ErrKeepsFailing reports that a kernel has failed without a success for Env.FailureLimit.
 var ErrKeepsFailing = errors.New("every call has failed")
 
 // failureSeries is a series of consecutive failures of a kernel.
@@ -73,7 +72,7 @@ type failureSeries struct {
 	succeeded uint64 // value of counters.succeeded when the series began
 }
 
-// add adds a failure to the series, or begins a new series if there has been a success. It returns the duration
+// add adds a failure to the series, or begins a new series if the kernel has succeeded since. It returns the duration
 // of the series.
 func (f *failureSeries) add(c *counters) time.Duration {
 	if n := c.succeeded.Load(); f.since.IsZero() || f.succeeded != n {
@@ -82,7 +81,7 @@ func (f *failureSeries) add(c *counters) time.Duration {
 	return time.Since(f.since)
 }
 
-// loop calls round until round reports that the work is complete. If round fails, loop logs the error and
+// loop calls round until round reports that the work is complete. After an error of round, loop logs the error and
 // pauses before it calls round again. It returns ErrKeepsFailing after failureLimit without a success.
 func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done bool, err error)) error {
 	var pause backoff
@@ -114,14 +113,14 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 	}
 }
 
-// Pauses after failures. The first one equals the initial timeout of deployed nodes. The longest one is short
+// Pauses after failures. The first pause equals the initial timeout of deployed nodes. The longest pause is short
 // enough that a kernel soon notices a repair.
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// backoff is a pause that doubles each time it is used.
+// backoff is a pause that doubles with each use.
 type backoff struct{ last time.Duration }
 
 func (b *backoff) next() time.Duration {
@@ -131,7 +130,7 @@ func (b *backoff) next() time.Duration {
 
 func (b *backoff) reset() { b.last = 0 }
 
-// sleep waits for d. If ctx ends first, it returns the cause of ctx.
+// sleep waits for d. If ctx is done first, it returns the cause of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

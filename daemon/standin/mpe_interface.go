@@ -17,24 +17,24 @@ import (
 
 // The MPE interface of the protocol page v0.9, as a byte stream. docs/mpe_interface.md specifies it.
 const (
-	// callLen is the length of mpi_call, count and rank together.
+	// callLen is the total length in bytes of mpi_call, count and rank.
 	callLen = 1 + 4 + 4
-	// feedbackLen is the length of status and count together.
+	// feedbackLen is the total length in bytes of status and count.
 	feedbackLen = 1 + 4
 	// feedbackOK and feedbackFail are the values of MPI_Feedback used by upstream.
 	feedbackOK   = 1
 	feedbackFail = 2
-	// maxText is the maximum length in bytes of the text of a FAIL. It is a whole number of words.
+	// maxText is the maximum length in bytes of the text of a FAIL, a whole number of words.
 	maxText = 1024
 )
 
-// ErrMalformedCall reports a call after which the program's byte stream cannot be parsed any further.
+// ErrMalformedCall reports a call after which the program's byte stream cannot be parsed further.
 var ErrMalformedCall = errors.New("malformed call on the MPE interface")
 
-// errExited is the error of an operation that was pending when the program exited.
+// errExited is the error of an operation still pending when the program exited.
 var errExited = errors.New("the program exited before it read the feedback")
 
-// rankCalls contains the methods of Rank that a program needs.
+// rankCalls contains the methods of Rank used on behalf of a program.
 type rankCalls interface {
 	Rank() int
 	Size() int
@@ -42,7 +42,7 @@ type rankCalls interface {
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
 
-// mpeInterface executes the calls that a program makes during one run.
+// mpeInterface executes the calls made by a program during one run.
 type mpeInterface struct {
 	rank     rankCalls
 	in       io.Reader // calls and their data, from the program
@@ -55,7 +55,7 @@ type mpeInterface struct {
 	pause    backoff
 }
 
-// interfaceBufLen returns the length that mpeInterface.buf needs for messages of up to words words.
+// interfaceBufLen returns the length of mpeInterface.buf for messages of at most words words.
 func interfaceBufLen(words uint32) int {
 	return feedbackLen + max(int(words)*protocol.WordLen, maxText)
 }
@@ -82,7 +82,7 @@ func (c call) String() string {
 	return fmt.Sprintf("%v with count %d and rank %d", c.Call, c.count, c.rank)
 }
 
-// serve executes calls until the program closes its output. It returns nil if the program closes it between two
+// serve executes calls until the program closes its output. It returns nil if the program closed its output between two
 // calls.
 func (m *mpeInterface) serve(ctx context.Context) error {
 	for {
@@ -99,7 +99,7 @@ func (m *mpeInterface) serve(ctx context.Context) error {
 	}
 }
 
-// readCall reads the next call. It returns io.EOF if there are no more calls.
+// readCall reads the next call. It returns io.EOF if the program makes no more calls.
 func (m *mpeInterface) readCall() (call, error) {
 	m.state.noteAwaiting(nil)
 	var b [callLen]byte
@@ -111,7 +111,7 @@ func (m *mpeInterface) readCall() (call, error) {
 	return call{protocol.Call(b[0]), binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])}, nil
 }
 
-// execute executes a call and sends its feedback. If it returns an error, no further call can be executed.
+// execute executes a call and sends its feedback. After an error, no further call can be executed.
 func (m *mpeInterface) execute(ctx context.Context, c call) error {
 	switch {
 	case c.Call == protocol.Barrier:
@@ -173,8 +173,8 @@ func (m *mpeInterface) execute(ctx context.Context, c call) error {
 	return m.sendFailure(ctx, c, err)
 }
 
-// sendFailure answers a call with FAIL. After consecutive failures, it delays the answer so that a program that
-// retries immediately does not spin.
+// sendFailure answers a call with FAIL. After consecutive failures, it delays the answer, so that a program that
+// retries at once does not spin.
 func (m *mpeInterface) sendFailure(ctx context.Context, c call, err error) error {
 	m.counters.errors.Add(1)
 	m.state.noteFailure(fmt.Errorf("its call %v: %w", c, err))
@@ -186,7 +186,7 @@ func (m *mpeInterface) sendFailure(ctx context.Context, c call, err error) error
 	return m.sendFailText(err)
 }
 
-// sendFailText sends a FAIL that contains the text of err, padded to whole words.
+// sendFailText sends a FAIL with the text of err, padded to whole words.
 func (m *mpeInterface) sendFailText(err error) error {
 	text := err.Error()
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")

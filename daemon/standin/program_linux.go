@@ -22,19 +22,19 @@ const (
 // program is one run of a user's program, in its own process group.
 type program struct {
 	process *os.Process
-	// input is the stream, usually the program's standard input, that is closed to ask the program to exit.
+	// input is the stream, usually the program's standard input, to close in order to ask the program to exit.
 	input  io.Closer
 	stdout io.ReadCloser
 	stderr io.ReadCloser
 	grace  time.Duration
 	log    *zap.Logger
 	tasks  sync.WaitGroup
-	// serveToEnd is set if the program is served until its connection ends, so that all output written before its
+	// serveToEnd is set if the program is served until its connection closes, so that all output written before its
 	// exit is read.
 	serveToEnd bool
 
-	// exited is closed after the program has exited. From then on, exit describes how the program ended, or is
-	// nil if it exited with status 0.
+	// exited is closed after the program has exited. From then on, exitErr describes how the program ended; it is nil
+	// after an exit with status 0.
 	exited  chan struct{}
 	exitErr error
 
@@ -42,7 +42,7 @@ type program struct {
 	reaped bool // from now on, the process ID may belong to another process
 }
 
-// newCommand returns a command that runs a program with the given variables added to our environment.
+// newCommand returns a command that runs a program with env added to the daemon's environment.
 func newCommand(command, env []string) *exec.Cmd {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -50,8 +50,8 @@ func newCommand(command, env []string) *exec.Cmd {
 	return cmd
 }
 
-// startProgram starts a program with the given input. The caller must then call run, which ends the program and
-// closes the input.
+// startProgram starts a program with the given input. The caller must then call run, which ends the program and closes
+// the input.
 func startProgram(cmd *exec.Cmd, input io.Closer, grace time.Duration, log *zap.Logger) (*program, error) {
 	p := &program{input: input, grace: grace, exited: make(chan struct{})}
 	var errs [3]error
@@ -72,8 +72,8 @@ func startProgram(cmd *exec.Cmd, input io.Closer, grace time.Duration, log *zap.
 	return p, nil
 }
 
-// reap waits for the program to exit. It kills the other processes in the group while the program is still a
-// zombie, because the group's ID cannot be reused until then.
+// reap waits for the program to exit. It kills the other processes in the group while the program is still a zombie,
+// because until then the system cannot reuse the group's ID.
 func (p *program) reap() {
 	defer close(p.exited)
 	for unix.Waitid(unix.P_PID, p.process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
@@ -100,7 +100,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// closeOutputs closes the program's outputs, which ends their readers.
+// closeOutputs closes the program's outputs, so that their readers return.
 func (p *program) closeOutputs() {
 	p.stdout.Close()
 	p.stderr.Close()

@@ -13,25 +13,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// silenceTimeout is the time after which the kernel logs that the program has made no call, or only part of one.
+// silenceTimeout is the time after which the kernel logs that the program has made no call, or an incomplete one.
 const silenceTimeout = 10 * time.Second
 
-// minReportedWait is the time without a call after which the missing call may explain why another rank waits.
+// minReportedWait is the time without a call after which a problem report mentions the missing call.
 const minReportedWait = time.Second
 
-// programState tracks the calls made by an exec kernel's program, so that it can explain why a rank waits for
-// the program.
+// programState tracks the calls made by an exec kernel's program, to explain why a rank waits for the program.
 type programState struct {
 	name string
 	log  *zap.Logger
 
 	mu sync.Mutex
-	// failure is the text of the last failure, or empty after a later call. failedAt is the time of the failure.
+	// failure is the text of the last failure, or empty after a later call. failedAt is the time of that failure.
 	failure  string
 	failedAt time.Time
-	// waitingSince is the time since which the kernel has been waiting for the next call or for data; zero if it is not
-	// waiting. awaitedCall is the call whose data is awaited, or nil. bytesRead is the number of bytes received of the
-	// call and its data.
+	// waitingSince is the time since which the kernel has been waiting for the next call or for data, or zero if it is
+	// not waiting. awaitedCall is the call whose data is awaited, or nil if the kernel awaits a call. bytesRead is the
+	// number of bytes received of the call and its data.
 	waitingSince time.Time
 	calls        int // number of calls since the program was started
 	bytesRead    int64
@@ -39,7 +38,8 @@ type programState struct {
 	silenceTimer *time.Timer // reports a missing call after silenceTimeout
 }
 
-// noteAwaiting records that the kernel is waiting for the program's next call, or for the data of the call begun.
+// noteAwaiting records that the kernel is waiting for the program's next call or, if begun is non-nil, for the data of
+// that call.
 func (s *programState) noteAwaiting(begun *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *programState) hasFailed() bool {
 }
 
 // describeProblem describes why the program exchanges no messages: its last failure, or a missing call. It returns ""
-// if there is no problem.
+// if it knows no problem.
 func (s *programState) describeProblem() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,8 @@ func (s *programState) describeProblem() string {
 	return s.describeSilence()
 }
 
-// describeSilence describes a long wait for a call, or returns "". The caller must hold the lock.
+// describeSilence describes a long wait for a call, or returns "" if the program is not overdue. The caller must hold
+// the lock.
 func (s *programState) describeSilence() string {
 	age := handshake.Round(time.Since(s.waitingSince))
 	switch {
@@ -157,8 +158,8 @@ func (c *call) dataLen() int64 {
 	return int64(c.count) * protocol.WordLen
 }
 
-// byteOrderMismatch returns an explanation if the call, with its numbers read in the other byte order, has exactly
-// as many bytes of data as the program has written. Otherwise it returns "".
+// byteOrderMismatch explains a call whose numbers the program probably wrote in big-endian order: read that way, the
+// call announces exactly the number of bytes written. Otherwise, it returns "".
 func (c *call) byteOrderMismatch(got int64) string {
 	other := c.byteSwapped()
 	if got != callLen+other.dataLen() {

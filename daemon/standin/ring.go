@@ -8,14 +8,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ring is upstream's triangle example for any number of ranks. Rank 0 sends to rank 1 and then receives from
-// the last rank. Every other rank receives from the rank below and passes the message on to the rank above; the
-// last rank passes it on to rank 0. There are KernelOptions.Count rounds.
+// ring is upstream's triangle example for any number of ranks. In each of KernelOptions.Count rounds, rank 0 sends to
+// rank 1 and then receives from the last rank. Every other rank receives from the rank below and passes the message on
+// to the rank above; the last rank passes it on to rank 0.
 //
-// Rank 0's first message has KernelOptions.Words words of KernelOptions.Datatype, with the values that
-// PatternWord returns for message 0. In later rounds, rank 0 sends the message that it received. After a
-// failure, it starts again with the first message. If the previous message is still in transit, two messages
-// then circulate.
+// Rank 0's first message consists of KernelOptions.Words words of KernelOptions.Datatype, with the values of
+// PatternWord for message 0. In later rounds, rank 0 sends the message that it received. After a failure, it starts
+// again with the first message. If the previous message is still in transit, two messages then circulate.
 type ring struct{ base }
 
 // Run implements Kernel.

@@ -2,7 +2,7 @@ package standin
 
 import "github.com/zrlmpi/zrlmpid/internal/anonmem"
 
-// allocBuffer returns n zero bytes and a function that frees them. Pages that are never written use no memory.
+// allocBuffer returns n zero bytes and a function that frees them. Pages use no memory until they are written.
 func allocBuffer(n int) (b []byte, free func()) {
 	b, err := anonmem.Get(n)
 	if err != nil { // the address space may be exhausted

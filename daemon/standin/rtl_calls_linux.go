@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// roleCalls executes the calls of a role one at a time, while the role's simulator runs.
+// roleCalls executes the calls of a role, one at a time, while the role's simulator runs.
 type roleCalls struct {
 	k         *rtlKernel
 	rank      rankCalls
@@ -32,7 +32,7 @@ type operation struct {
 	err  error
 }
 
-// serve runs a simulator and executes the calls that its role makes.
+// serve runs a simulator and executes the calls of its role.
 func (c *roleCalls) serve(ctx context.Context, s *simulator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.pending, c.completed = make(chan operation, 1), make(chan operation, 1)
@@ -69,8 +69,7 @@ func (c *roleCalls) afterStep() {
 	}
 }
 
-// execute executes a call of the role. After a failure, it pauses so that a role that retries immediately does
-// not spin.
+// execute executes a call of the role. After a failure, it pauses, so that a role that retries at once does not spin.
 func (c *roleCalls) execute(ctx context.Context, op *operation) {
 	opts, peer := mpe.Options{Datatype: op.call.Datatype()}, int(op.call.Rank)
 	if op.call.IsSend() {
@@ -99,8 +98,8 @@ func (c *roleCalls) execute(ctx context.Context, op *operation) {
 	_ = sleep(ctx, d) // serve notices when ctx ends
 }
 
-// deliverResult passes the result of a call to the role. If a receive fails, end starts it anew, because the deployed
-// engine cannot report a failure before the first line of a message.
+// deliverResult passes the result of a call to the role. After a failed receive, it makes the port return the call
+// again, because the deployed engine cannot report a failure before the first line of a message.
 func (c *roleCalls) deliverResult(ctx context.Context, op operation) error {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()

@@ -17,23 +17,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Limits on a simulation's TCP connections. Except for sendBuffer, they are the limits of the deployed shell.
+// Limits on a simulation's TCP connections. All but sendBuffer equal the limits of the deployed shell.
 const (
 	maxConnections = 8
 	connectTimeout = time.Second
-	// sendBuffer limits the bytes from the role that wait to be written to connections. As many again may be in
-	// the process of being written.
+	// sendBuffer is the maximum number of bytes queued from the role to connections. The writer may be writing another
+	// sendBuffer bytes meanwhile.
 	sendBuffer = 64 << 10
-	// flushTimeout is the time to write the role's remaining data at the end of a simulation.
+	// flushTimeout is the time limit for writing the role's remaining data at the end of a simulation.
 	flushTimeout = time.Second
-	// acceptPause is the pause after an accept error. Usually, the process has run out of descriptors.
+	// acceptPause is the pause after an accept error, which usually means that the process is out of descriptors.
 	acceptPause = 100 * time.Millisecond
 )
 
-// errConnections reports that the maximum number of connections has been reached.
+// errConnections reports that the maximum number of connections is open.
 var errConnections = errors.New("the shell supports only 8 connections")
 
-// connectionKey identifies a connection in the same way as the shell does.
+// connectionKey identifies a connection in the same way as the shell.
 type connectionKey struct {
 	rank            int
 	port, localPort uint16
@@ -43,25 +43,24 @@ type connectionKey struct {
 type connection struct {
 	connectionKey
 	conn net.Conn
-	// chunk contains received data. It may be reused when taken has a value.
+	// chunk is received data in buf. The reader may overwrite buf once consumed has a value.
 	buf, chunk []byte
 	consumed   chan struct{}
 }
 
-// batch contains data from the role for one or more sessions.
+// batch contains data from the role for one or more connections.
 type batch struct {
 	bytes    []byte
 	segments []segment
 }
 
-// segment is the part of a batch that belongs to one session. It ends before byte end.
+// segment is the part of a batch for one connection. It ends before byte end.
 type segment struct {
 	connectionKey
 	end int
 }
 
-// connections manages the TCP connections of one run of a simulator. Its methods must be called by a single
-// goroutine.
+// connections manages the TCP connections of one run of a simulator. Only a single goroutine may call its methods.
 type connections struct {
 	rank         int
 	addresses    []netip.AddrPort
@@ -82,7 +81,7 @@ type connections struct {
 	queue      batch
 	closing    bool
 	stats      state.Connections
-	lastError  string // the last error that was logged
+	lastError  string // the last logged error
 }
 
 // newConnections returns the connections of a rank. The caller must call close.
@@ -104,7 +103,7 @@ func newConnections(rank int, addresses []netip.AddrPort, log *zap.Logger, failu
 	return c
 }
 
-// close closes all connections after the role's data has been written or flushTimeout has passed.
+// close closes all connections once the role's data has been written or flushTimeout has passed.
 func (c *connections) close() {
 	for _, l := range c.listeners {
 		l.Close()
@@ -123,7 +122,7 @@ func (c *connections) close() {
 	c.tasks.Wait()
 }
 
-// listen starts to accept connections at a port of the rank's address.
+// listen starts to accept connections on a port of the rank's address.
 func (c *connections) listen(port uint16) {
 	at := netip.AddrPortFrom(c.addresses[c.rank].Addr(), port)
 	l, err := new(net.ListenConfig).Listen(c.ctx, "tcp", at.String())
@@ -165,7 +164,7 @@ func (c *connections) acceptLoop(l net.Listener, port uint16) {
 	}
 }
 
-// rankAt returns the first other rank that has the given address, or -1.
+// rankAt returns the first other rank with the given address, or -1 if no rank has it.
 func (c *connections) rankAt(a netip.Addr) int {
 	for rank := range c.addresses {
 		if rank != c.rank && c.addresses[rank].Addr().Unmap() == a.Unmap() {
@@ -175,7 +174,7 @@ func (c *connections) rankAt(a netip.Addr) int {
 	return -1
 }
 
-// addConnection starts to read from a connection. It returns an error if there are too many connections.
+// addConnection starts to read from a connection. It returns an error at the limit of connections.
 func (c *connections) addConnection(s connectionKey, conn net.Conn) (*connection, error) {
 	k := &connection{connectionKey: s, conn: conn, buf: make([]byte, cosim.MaxChunk), consumed: make(chan struct{}, 1)}
 	c.mu.Lock()
@@ -193,7 +192,7 @@ func (c *connections) addConnection(s connectionKey, conn net.Conn) (*connection
 }
 
 // readLoop reads from a connection until the connection ends. After each chunk, it waits until the simulation has
-// taken the chunk.
+// consumed the chunk.
 func (c *connections) readLoop(k *connection) {
 	defer func() {
 		c.mu.Lock()
@@ -228,7 +227,7 @@ func (c *connections) removeConnection(k *connection) {
 	c.open = slices.DeleteFunc(c.open, func(o *connection) bool { return o == k })
 }
 
-// deliverNext calls deliver with a received chunk. It reports whether there was one.
+// deliverNext passes a received chunk to deliver. It reports whether a chunk was available.
 func (c *connections) deliverNext(deliver func(cosim.Datagram)) bool {
 	select {
 	case k := <-c.received:
@@ -306,7 +305,7 @@ func (c *connections) writeLoop() {
 	}
 }
 
-// writeTo writes to the connection of a session, and opens the connection if necessary.
+// writeTo writes to the connection with key s, and opens it if necessary.
 func (c *connections) writeTo(s connectionKey, b []byte) error {
 	k := c.find(s)
 	if k == nil {
@@ -324,7 +323,7 @@ func (c *connections) writeTo(s connectionKey, b []byte) error {
 	return err
 }
 
-// find returns the oldest connection of a session, or nil.
+// find returns the oldest connection with key s, or nil if none is open.
 func (c *connections) find(s connectionKey) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -367,7 +366,7 @@ func (c *connections) recordLost(s segment, bytes int, err error) {
 	c.warnOnce("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
 }
 
-// warnOnce counts and logs an error unless it is the same as the last one.
+// warnOnce counts and logs an error unless its text equals that of the last one.
 func (c *connections) warnOnce(what string, err error, fields ...zap.Field) {
 	err = rlimit.Descriptor(err)
 	c.mu.Lock()
@@ -389,7 +388,7 @@ func (c *connections) Stats() state.Connections {
 	return s
 }
 
-// deliverTCP delivers as many received chunks to the role as fit, and listens at the ports that the role has opened.
+// deliverTCP delivers received chunks to the role until its FIFO is full, and listens on the ports opened by the role.
 func (d *datagramExchange) deliverTCP() {
 	if d.simulator.boundary != cosim.BoundaryTCP {
 		return

@@ -2,11 +2,11 @@ package standin
 
 import "sort"
 
-// historyLen is the number of reports kept for a simulation. They cover 3 s if a step takes 200 µs, and half a
-// second with the shortest steps.
+// historyLen is the number of reports kept for a simulation. They cover 3 s with steps of 200 µs, and half a second
+// with the shortest steps.
 const historyLen = 1 << 14
 
-// cycleReport is a cycle reported by a simulation, which is 0 when the simulation starts.
+// cycleReport is a cycle reported by a simulation, counted from the start of the simulation.
 type cycleReport struct {
 	unixNano          int64 // in nanoseconds since 1970
 	simulation, cycle uint64
@@ -18,8 +18,8 @@ type history struct {
 	next int // index of the next report once the ring is full
 }
 
-// add adds a report. If the clock has been set back, it first drops all earlier reports, since they would no
-// longer be sorted.
+// add adds a report. If the clock was set back, add first drops all earlier reports, to keep the reports sorted by
+// time.
 func (h *history) add(report cycleReport) {
 	if n := len(h.ring); n > 0 && h.nth(n-1).unixNano > report.unixNano {
 		h.ring, h.next = h.ring[:0], 0
@@ -35,7 +35,7 @@ func (h *history) add(report cycleReport) {
 // nth returns the i-th report, counted from the oldest.
 func (h *history) nth(i int) cycleReport { return h.ring[(h.next+i)%len(h.ring)] }
 
-// lastBefore returns the last report at or before the given time, or false if it is not known.
+// lastBefore returns the last report at or before the given time, or false if history holds none.
 func (h *history) lastBefore(nanoseconds int64) (cycleReport, bool) {
 	i := sort.Search(len(h.ring), func(i int) bool { return h.nth(i).unixNano > nanoseconds })
 	if i == 0 {

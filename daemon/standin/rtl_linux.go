@@ -18,9 +18,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// rtlKernel runs a user's simulator that simulates the FPGA's role. If the simulator exits with status 0
-// between two calls or two datagrams, its work is complete. Any other exit is logged, and the simulator is
-// restarted after a pause.
+// rtlKernel runs a user's simulator of the FPGA's role. The simulator completes its work by exiting with status 0
+// between two calls or datagrams. After any other exit, rtlKernel logs it and restarts the simulator after a pause.
 type rtlKernel struct {
 	base
 	command  []string
@@ -35,17 +34,17 @@ type rtlKernel struct {
 	tcp     *connections // connections of the running simulator, or nil
 }
 
-// waitLimits are the maximum times to wait for a simulator.
+// waitLimits are the maximum times to wait for a simulator to start and to answer.
 type waitLimits struct{ start, answer time.Duration }
 
-// Maximum waits before they are scaled by time_scale. A large design takes tens of seconds to elaborate. A step
-// takes budgetMicroseconds, but at least 64 cycles.
+// Maximum waits before scaling by time_scale. A large design takes tens of seconds to elaborate. A step takes about
+// budgetMicroseconds, but at least 64 cycles.
 const (
 	startTimeout  = time.Minute
 	answerTimeout = 10 * time.Second
 )
 
-// simulatorFD is the number of the descriptor that a simulator inherits.
+// simulatorFD is the number of the descriptor inherited by a simulator.
 const simulatorFD = 3
 
 func newRTL(b base, spec config.Kernel) (Kernel, error) {
@@ -68,7 +67,7 @@ type rtlNetKernel struct {
 	wire Wire
 }
 
-// Connect implements Wired.
+// Connect implements WireKernel.
 func (k *rtlNetKernel) Connect(w Wire) { k.wire = w }
 
 // Run implements Kernel.
@@ -129,7 +128,7 @@ func (k *rtlKernel) CycleAt(t time.Time) (simulation, cycle uint64, ok bool) {
 	return r.simulation, r.cycle, ok
 }
 
-// recordCycle adds the cycle that the port reports to the history. The caller must hold the lock.
+// recordCycle adds the port's current cycle to the history. The caller must hold the lock.
 func (k *rtlKernel) recordCycle() {
 	k.history.add(cycleReport{unixNano: time.Now().UnixNano(), simulation: k.counters.starts.Load(),
 		cycle: k.port.Cycle()})
@@ -147,7 +146,7 @@ func (k *rtlKernel) Run(ctx context.Context, rank Rank) error {
 	})
 }
 
-// newRunLog returns the kernel's log for a rank. It also logs if the timeouts are scaled.
+// newRunLog returns the kernel's log for a rank, and logs the timeouts if they are scaled.
 func (k *rtlKernel) newRunLog(r Rank) *zap.Logger {
 	log := k.rankLog(r)
 	if scale := k.sim.TimeScale; scale > 1 {
@@ -189,7 +188,7 @@ func (k *rtlKernel) simulate(ctx context.Context, rank Rank, port enginePort, lo
 	return true, err
 }
 
-// socketPair returns a connection and, for a program, the file of its other end.
+// socketPair returns a connection and, for a program, the file of the other end.
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -205,13 +204,13 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, child, nil
 }
 
-// SimulatorError reports that a simulator has exited or does not answer.
+// SimulatorError reports that a simulator exited or does not answer.
 type SimulatorError struct {
-	// Cycle is the most recent cycle that the simulator reported.
+	// Cycle is the most recent cycle reported by the simulator.
 	Cycle uint64
-	// WaitedFor describes what the rank was waiting for.
+	// WaitedFor describes the event for which the rank was waiting.
 	WaitedFor string
-	// Err is the error of the read. It is os.ErrDeadlineExceeded if the simulator did not answer within After.
+	// Err is the error of the connection. It is os.ErrDeadlineExceeded if the simulator did not answer within Timeout.
 	Err     error
 	Timeout time.Duration
 }

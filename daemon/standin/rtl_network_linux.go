@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// inboxSize is the number of datagrams that can wait in memory. Further ones wait in the socket's receive
-// buffer. When that is full, the system drops datagrams and counts them.
+// inboxSize is the number of datagrams buffered in memory. Further datagrams wait in the socket's receive buffer. When
+// that is full, the system drops datagrams and counts them.
 const inboxSize = 64
 
 // rxDatagram is a received datagram waiting to be delivered to the simulation.
@@ -20,7 +20,7 @@ type rxDatagram struct {
 	bytes []byte // empty if the datagram is longer than cosim.MaxDatagram
 }
 
-// inbox receives the datagrams that arrive on a wire.
+// inbox receives the datagrams of a wire.
 type inbox struct {
 	wire        Wire
 	ready, free chan *rxDatagram
@@ -34,7 +34,7 @@ func newInbox(w Wire) *inbox {
 	return b
 }
 
-// readLoop reads from the wire until ctx is done and the wire is closed, or until an error occurs, and returns the
+// readLoop reads from the wire until an error occurs, or until ctx is done and the wire is closed. It returns the
 // reason.
 func (b *inbox) readLoop(ctx context.Context) error {
 	batch := make([]mpe.RxPacket, inboxSize)
@@ -51,7 +51,7 @@ func (b *inbox) readLoop(ctx context.Context) error {
 	}
 }
 
-// enqueue queues a packet, which may contain several datagrams.
+// enqueue queues the datagrams in a packet.
 func (b *inbox) enqueue(ctx context.Context, packet *mpe.RxPacket) error {
 	for bytes := packet.Bytes; ; {
 		var datagram *rxDatagram
@@ -81,12 +81,12 @@ type datagramExchange struct {
 	inbox         *inbox
 	network       *cosim.Network // under k.mu
 	log           *zap.Logger
-	lastRefusal   *cosim.FaultError // the last one that was logged
-	lastSendError string            // the last send error that was logged
+	lastRefusal   *cosim.FaultError // the last logged one
+	lastSendError string            // text of the last logged send error
 
 	simulator *simulator
 	tcp       *connections // nil before the first step and without TCP streams
-	ports     uint32       // TCP ports that the role has opened
+	ports     uint32       // TCP ports opened by the role
 }
 
 // serve runs a simulator and exchanges its datagrams.
@@ -101,7 +101,7 @@ func (d *datagramExchange) serve(ctx context.Context, s *simulator) error {
 	return s.serve(ctx)
 }
 
-// beforeStep delivers as many received datagrams to the role as fit.
+// beforeStep delivers received datagrams to the role until its FIFO is full.
 func (d *datagramExchange) beforeStep(context.Context) error {
 	d.deliverTCP()
 	for range inboxSize {
@@ -133,7 +133,7 @@ func (d *datagramExchange) deliver(datagram *rxDatagram) {
 	}
 }
 
-// afterStep sends the role's datagrams. A datagram that the system does not accept is lost.
+// afterStep sends the role's datagrams. Datagrams rejected by the system are lost.
 func (d *datagramExchange) afterStep() {
 	for _, gram := range d.network.Outgoing() {
 		d.inbox.wire.Record(gram.Rank, true, gram.Bytes)

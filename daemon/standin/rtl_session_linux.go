@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// stepCycles is the maximum number of cycles in a step. budgetMicroseconds is the maximum duration of a
-	// step. It is long compared with the two context switches of a step, and short compared with a message, so
-	// that the role soon learns that an operation has completed.
+	// stepCycles is the maximum number of cycles in a step, and budgetMicroseconds the maximum duration of a step. That
+	// duration is long compared with the two context switches of a step, and short compared with a message, so that the
+	// role soon learns that an operation has completed.
 	stepCycles         = 1 << 16
 	budgetMicroseconds = 200
-	// stallCycles is the number of cycles for which the role may delay a message before the delay is logged:
-	// 0.64 ms at the deployed clock rate.
+	// stallCycles is the number of cycles for which the role may delay a message before the kernel logs the delay: 0.64
+	// ms at the deployed clock rate.
 	stallCycles = 100_000
 	// paceSleep is the maximum duration of a pause in a paced simulation.
 	paceSleep = 10 * time.Millisecond
 )
 
-// enginePort is zrlmpid's side of a role's interface at some boundary.
+// enginePort is zrlmpid's side of a role's interface at one of the boundaries.
 type enginePort interface {
 	PrepareStep(s *cosim.Step, lines uint32) error
 	Advance(s *cosim.Result) error
@@ -55,10 +55,10 @@ type simulator struct {
 	fifoLines uint32 // cosim.Hello.FIFO
 	// boundary is the simulator's boundary.
 	boundary    cosim.Boundary
-	warnedSince uint64 // cycle since which the role has delayed the message logged last
+	warnedSince uint64 // first cycle of the most recently logged delay
 }
 
-// serve exchanges frames with the simulator until the simulator exits. It returns nil if nothing was in
+// serve exchanges frames with the simulator until the simulator exits. It returns nil if no call or datagram was in
 // progress at that time.
 func (s *simulator) serve(ctx context.Context) error {
 	s.in, s.out = make([]byte, cosim.MaxFrame), make([]byte, 0, cosim.MaxFrame)
@@ -68,7 +68,7 @@ func (s *simulator) serve(ctx context.Context) error {
 	}
 	s.fifoLines = hello.FIFO
 	started := time.Now()
-	for { // until the program exits or ctx ends, which ends the connection
+	for { // until the program exits or ctx is done, which closes the connection
 		if err := s.beforeStep(ctx); err != nil {
 			return err
 		}
@@ -158,8 +158,8 @@ func (s *simulator) exchange(cycles uint32) error {
 	return nil
 }
 
-// handleFault logs a fault of the role and returns nil, because the simulation continues. It returns any other error
-// unchanged.
+// handleFault logs a fault of the role and returns nil, because the simulation continues. It adds the current cycle to
+// any other error.
 func (s *simulator) handleFault(err error) error {
 	faultError, ok := errors.AsType[*cosim.FaultError](err)
 	if !ok {
@@ -194,7 +194,7 @@ func (s *simulator) warnStall() {
 		zap.Uint64("cycle", s.port.Cycle()), zap.String("text", w.Text))
 }
 
-// write writes the frame in s.out.
+// write writes the frame in s.out to the simulator.
 func (s *simulator) write() error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(s.k.limits.answer)); err != nil {
 		return s.asSimulatorError(err, 0)

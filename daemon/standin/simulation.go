@@ -7,13 +7,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Simulated is a Kernel whose role is simulated.
+// Simulated is a Kernel with a simulated role.
 type Simulated interface {
 	Kernel
-	// Cycle returns the number of times that the simulation has been started, and the most recent cycle that it
-	// has reported. It is safe for concurrent use.
+	// Cycle returns the number of times that the simulation was started, and the most recent cycle that it reported. It
+	// is safe for concurrent use.
 	Cycle() (simulation, cycle uint64)
-	// CycleAt returns the values that Cycle would have returned at time t, within the last half second, or
+	// CycleAt returns the values that Cycle would have returned at time t, within the last half second. It returns
 	// false if they are unknown.
 	CycleAt(t time.Time) (simulation, cycle uint64, ok bool)
 }
@@ -25,8 +25,8 @@ type WireKernel interface {
 	Connect(w Wire)
 }
 
-// Wire carries the datagrams of a rank. Recv works like mpe.Transport.Recv and may run concurrently with the
-// other methods.
+// Wire carries the datagrams of a rank. Recv works like mpe.Transport.Recv and may run concurrently with the other
+// methods.
 type Wire interface {
 	Recv(batch []mpe.RxPacket) (int, error)
 	// SendDatagram sends a datagram to a rank. It does not retain the slice.

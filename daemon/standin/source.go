@@ -11,9 +11,9 @@ import (
 )
 
 // source sends KernelOptions.Count messages of KernelOptions.Words words to KernelOptions.Peer, one every
-// KernelOptions.Interval. If the previous message is still in progress when the next one is due, the next one
-// is sent as soon as the previous one completes. PatternWord determines the words. A failed send is retried
-// until it succeeds, so a receiver may get a message twice but never misses one.
+// KernelOptions.Interval. A message that becomes due while the previous one is in progress is sent as soon as the
+// previous one completes. PatternWord determines the words. source retries a failed send until it succeeds, so a
+// receiver may get a message twice but never misses one.
 type source struct{ base }
 
 // Run implements Kernel.
@@ -65,7 +65,7 @@ func PatternWord(d protocol.Datatype, m, i uint32) uint32 {
 	return w
 }
 
-// fillPattern fills buf with message m.
+// fillPattern fills buf with message m of a source.
 func fillPattern(buf []byte, d protocol.Datatype, m uint32) {
 	for i := 0; i < len(buf); i += protocol.WordLen {
 		binary.LittleEndian.PutUint32(buf[i:], PatternWord(d, m, uint32(i/protocol.WordLen)))

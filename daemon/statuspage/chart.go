@@ -17,22 +17,21 @@ const (
 
 // chart is a line chart of rates over a time span that ends now.
 type chart struct {
-	// Line and Area are SVG paths. Both are empty if there are fewer than two points.
+	// Line and Area are SVG paths, or empty for fewer than two points.
 	Line, Area string
 	// Max and Last are the highest and the most recent rate, as text.
 	Max, Last string
 	// Top and Middle are the labels of the upper and middle grid lines, and Times the labels of the time axis.
 	Top, Middle string
 	Times       []string
-	// Points contains the position and the value of each point as text, for display at the pointer, such as
-	// "432:0;437:10". Span is the length of the time axis in seconds. End is the time at its end, in
-	// milliseconds since 1970.
+	// Points lists the position and the value of each point, such as "432:0;437:10", for display at the pointer. Span
+	// is the length of the time axis in seconds. End is the time at the right end, in milliseconds since 1970.
 	Points string
 	Span   int
 	End    int64
 }
 
-// axisMax returns the smallest number that is 1, 2 or 5 times a power of ten and not less than highest.
+// axisMax returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least highest.
 func axisMax(highest float64) float64 {
 	if !(highest > 0) {
 		return 1
@@ -116,7 +115,7 @@ type sparkline struct {
 	Min, Max string
 }
 
-// newTrace draws points at equal distances, scaled so that they range from the lowest to the highest value.
+// newTrace draws points at equal distances, scaled to the range from the lowest to the highest value.
 func newTrace(points []point) sparkline {
 	if len(points) < 2 {
 		return sparkline{}

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxWatchers is the maximum number of clients that follow the events at the same time. It is far below the
-	// server's limit on connections, because other requests need connections too.
+	// maxWatchers is the maximum number of concurrent event clients. It is far below the server's limit on connections,
+	// to leave connections for other requests.
 	maxWatchers = 32
-	// retryAfter is the time in seconds after which a rejected client may try again.
+	// retryAfter is the number of seconds after which a rejected client may try again.
 	retryAfter = 5
-	// writeTimeout is the maximum time that a client may take to read an event.
+	// writeTimeout is the time limit for a client to read an event.
 	writeTimeout = 10 * time.Second
 )
 
-// change is an event that describes how the status differs from the client's view. Its JSON names are short
-// because it is sent every second.
+// change is an event with the differences between the status and the client's view. Its JSON names are short because
+// each client receives one every second.
 type change struct {
 	Time  string `json:"t"`
 	Title string `json:"title,omitempty"`
@@ -33,13 +33,13 @@ type change struct {
 	Lists  map[string]listChange `json:"l,omitempty"`
 }
 
-// listChange describes how a list has changed. Order is nil if the order is unchanged.
+// listChange contains the changes of a list. Order is nil if the order is unchanged.
 type listChange struct {
 	Order *[]string         `json:"o,omitempty"`
 	Items map[string]string `json:"i,omitempty"`
 }
 
-// changesSince returns the difference from an earlier view. If before is nil, it returns everything.
+// changesSince returns the changes since an earlier view. If before is nil, it returns the whole view.
 func (v *view) changesSince(before *view) *change {
 	c := &change{Time: v.sampledAt.Format("15:04:05"), Pieces: map[string]string{}, Lists: map[string]listChange{}}
 	if before == nil || before.title != v.title {
@@ -114,7 +114,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		// The error only means that the server does not support deadlines for single requests.
+		// An error only means that the server does not support deadlines for single requests.
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if _, err := w.Write(event); err != nil {
 			return
@@ -132,7 +132,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addWatcher adds a watcher. It returns false if there are already maxWatchers.
+// addWatcher adds a watcher. It returns false at the limit of maxWatchers.
 func (p *Page) addWatcher() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +154,7 @@ func (p *Page) removeWatcher() {
 	p.watchers--
 }
 
-// newerThan returns a channel that is closed when there is a sample newer than s.
+// newerThan returns a channel that is closed when a sample newer than s is available.
 func (p *Page) newerThan(s *sample) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

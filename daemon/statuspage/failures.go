@@ -8,12 +8,13 @@ import (
 
 // failureView is a group of failures with the same rank, operation and error.
 type failureView struct {
-	*state.Failure // the most recent one
-	// Times is the number of failures in the group. First is the time of the oldest; for a series of equal
-	// failures, it is the time of the last one in the series.
+	*state.Failure // the most recent failure
+	// Times is the number of failures in the group. First is the time of the oldest entry; for a series of equal
+	// failures, that is the time of the last failure in the series.
 	Times int
 	First time.Time
-	// Earlier lists the failures before the most recent one, newest first. More is the number of further ones.
+	// Earlier lists the failures before the most recent one, newest first. More is the number of failures omitted from
+	// Earlier.
 	Earlier []*state.Failure
 	More    int
 }
@@ -21,7 +22,7 @@ type failureView struct {
 // maxEarlier is the maximum number of earlier failures listed for a group.
 const maxEarlier = 20
 
-// groupFailures groups equal failures, newest first.
+// groupFailures groups failures with the same rank, operation and error, newest first.
 func groupFailures(failures []state.Failure) []failureView {
 	type kind struct {
 		rank         int

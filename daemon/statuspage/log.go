@@ -30,7 +30,7 @@ type Log struct {
 	lines []Entry // newest last
 }
 
-// NewLog returns a Log that keeps the most recent limit lines, but at least one.
+// NewLog returns a Log that keeps the most recent max(1, limit) lines.
 func NewLog(limit int) *Log { return &Log{limit: max(1, limit)} }
 
 // Recent returns the lines, newest first.
@@ -44,8 +44,7 @@ func (l *Log) Recent() []Entry {
 	return lines
 }
 
-// Core returns a zap core that adds lines of the given level and above to the log. It is meant for
-// zapcore.NewTee.
+// Core returns a zap core, for zapcore.NewTee, that adds lines of the given level and above to the log.
 func (l *Log) Core(level zapcore.LevelEnabler) zapcore.Core {
 	return &core{LevelEnabler: level, log: l}
 }
@@ -94,7 +93,7 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// fieldText returns a field as text to append to the message.
+// fieldText returns a field in the form in which it follows the message.
 func fieldText(f zapcore.Field) string {
 	enc := zapcore.NewMapObjectEncoder()
 	f.AddTo(enc)

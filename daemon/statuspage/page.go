@@ -13,20 +13,20 @@ import (
 
 // Options configures a Page.
 type Options struct {
-	// Host is the host name shown in the page's title. If it is empty, the system's host name is used.
+	// Host is the host name in the page's title. If it is empty, the page shows the system's host name.
 	Host string
-	// Latency returns the durations of a local rank's sends to a peer, or false if they are unknown. It is
-	// called for each pair that is shown. It may be nil.
+	// Latency returns the durations of a local rank's sends to a peer, or false if they are unknown. The page calls it
+	// for each pair shown. If Latency is nil, the page shows no durations.
 	Latency func(rank, peer int) (Latency, bool)
-	// Recent returns the most recent warnings and errors, as Log.Recent does. If it is nil, none are shown.
+	// Recent returns the most recent warnings and errors, like Log.Recent. If Recent is nil, the page shows none.
 	Recent func() []Entry
 }
 
-// Latency contains percentiles of send durations in seconds. A send lasts from the post of the operation to its
-// completion.
+// Latency contains percentiles of send durations in seconds. The duration of a send is measured from posting the
+// operation to its completion.
 type Latency struct {
 	P50, P99 float64
-	// Messages is the number of sends that were measured.
+	// Messages is the number of sends measured.
 	Messages uint64
 }
 
@@ -35,24 +35,24 @@ type Page struct {
 	source func() state.Status
 	opts   Options
 	mux    http.ServeMux
-	wake   chan struct{} // has a value after a watcher was added
+	wake   chan struct{} // holds a value after a watcher was added
 
 	mu         sync.Mutex
 	lastSample *sample // nil before the first sample
 	history    history
 	watchers   int
-	// sampleTaken is closed when a new sample has been taken.
+	// sampleTaken is closed when a new sample is taken.
 	sampleTaken chan struct{}
 }
 
-// Intervals between two samples. A page load uses the last sample if it is not older than newest.
+// Intervals between two samples. A page load reuses the last sample if its age is below maxSampleAge.
 const (
 	liveInterval = time.Second
 	slowInterval = 10 * time.Second
 	maxSampleAge = 500 * time.Millisecond
 )
 
-// New returns a Page that shows the statuses returned by source. source must be safe for concurrent use.
+// New returns a Page that shows the statuses returned by source, which must be safe for concurrent use.
 func New(source func() state.Status, opts Options) *Page {
 	if opts.Host == "" {
 		opts.Host, _ = os.Hostname() // may be empty
@@ -65,8 +65,8 @@ func New(source func() state.Status, opts Options) *Page {
 	return p
 }
 
-// ServeHTTP serves /, /events and /status.json. It sends events until the client disconnects or the request's
-// context ends.
+// ServeHTTP serves /, /events and /status.json. It sends events until the client disconnects or the request's context
+// is done.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
 // sample is a status at one point in time.
@@ -74,12 +74,12 @@ type sample struct {
 	takenAt time.Time
 	status  state.Status
 	digest  *digest.Digest
-	// views contains the rendered views by query. The page's lock guards it.
+	// views holds the rendered views by query. The page's lock guards it.
 	views map[query]*view
 }
 
-// Run takes samples until ctx is done. It takes one about every second while there are watchers; otherwise, it
-// takes one every ten seconds for the history.
+// Run takes samples until ctx is done: about every second while the page has watchers, and otherwise every ten seconds
+// for the history.
 func (p *Page) Run(ctx context.Context) {
 	tick := time.NewTicker(liveInterval)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// sampleInterval returns the maximum age that the last sample may reach before Run takes a new one.
+// sampleInterval returns the age of the last sample at which Run takes a new one.
 func (p *Page) sampleInterval() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *Page) sampleInterval() time.Duration {
 	return slowInterval
 }
 
-// takeSample returns the last sample, or takes a new one if the last one is older than oldest.
+// takeSample returns the last sample if it is younger than oldest, and otherwise takes a new one.
 func (p *Page) takeSample(oldest time.Duration) *sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,11 +9,11 @@ const (
 	livePoints = 120 // two minutes
 	slowPoints = 360 // an hour
 	rttPoints  = 40
-	// maxRTTPairs is the maximum number of pairs whose round-trip times are kept.
+	// maxRTTPairs is the maximum number of pairs with a history of round-trip times.
 	maxRTTPairs = 1024
 )
 
-// point is an average rate over the interval that ended at time at.
+// point is an average rate over the interval that ends at time at.
 type point struct {
 	at    time.Time
 	value float64
@@ -53,7 +53,7 @@ func (p *history) add(s *sample) {
 	p.slowMark = p.slow.addRate(p.slowMark, now, slowInterval-liveInterval/2)
 }
 
-// addRoundTrip adds a round-trip time to the history, if it is known.
+// addRoundTrip adds a round-trip time to the history unless the time is unknown.
 func (p *history) addRoundTrip(of pair, at point) {
 	r := p.roundTrips[of]
 	if at.value <= 0 || r == nil && len(p.roundTrips) == maxRTTPairs {
@@ -82,8 +82,7 @@ func (r *ring) push(p point) {
 	r.oldest = (r.oldest + 1) % r.size
 }
 
-// addRate adds the rate since a mark if the mark is at least atLeast old. It returns the mark to use in the next
-// call.
+// addRate adds the rate since a mark that is at least atLeast old. It returns the mark for the next call.
 func (r *ring) addRate(since, now mark, atLeast time.Duration) mark {
 	span := now.at.Sub(since.at)
 	if since.at.IsZero() || !since.started.Equal(now.started) || now.messages < since.messages {

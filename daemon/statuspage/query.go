@@ -13,7 +13,7 @@ type query struct {
 	// Filter selects waits, ranks and peers.
 	Filter string
 	Order  digest.Order
-	// All means that silent peers are shown as well.
+	// All means that the page lists silent peers as well.
 	All bool
 }
 

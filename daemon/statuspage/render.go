@@ -19,7 +19,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// staticParts are the static parts that all pages share.
+// staticParts are the static parts common to all pages.
 type staticParts struct {
 	template *template.Template
 	style    template.CSS
@@ -27,7 +27,7 @@ type staticParts struct {
 	policy   string
 }
 
-// loadStatic is loaded once, by the first page. All tests in this package check that the embedded files can be
+// loadStatic parses the embedded files once, for the first page. The tests of this package check that they can be
 // parsed.
 var loadStatic = sync.OnceValue(func() staticParts {
 	read := func(name string) string {
@@ -41,7 +41,7 @@ var loadStatic = sync.OnceValue(func() staticParts {
 	return staticParts{
 		template: template.Must(template.New("").Funcs(templateFuncs).ParseFS(assets, "assets/*.html")),
 		style:    template.CSS(css), script: template.JS(js),
-		// The policy allows only the embedded script and the embedded style sheet, identified by their hashes.
+		// The policy permits only the embedded script and style sheet, identified by their hashes.
 		policy: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hash(js), hash(css)),
 	}
@@ -75,7 +75,8 @@ var templateFuncs = template.FuncMap{
 	},
 }
 
-// packetsCommand returns the command that shows the packets between the ranks of a finding, or "".
+// packetsCommand returns the command that shows the packets between the two ranks of a finding, or "" if it does not
+// name two ranks.
 func packetsCommand(f *diagnosis.Finding) string {
 	if f.Rank == diagnosis.AnyRank || f.Peer == diagnosis.AnyRank || f.Rank == f.Peer {
 		return ""
@@ -107,7 +108,7 @@ type view struct {
 	model     *pageModel
 }
 
-// pieceNames contains the names of templates. Each is also the id of the HTML element that the template fills.
+// pieceNames contains the names of templates. Each name is also the id of the HTML element filled by the template.
 var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more",
 	"problems-more", "ranks-more", "peers-more", "failures-more"}
 
@@ -159,8 +160,7 @@ type item struct {
 	Of   any
 }
 
-// addItems calls add for every item of every list. The key of an item stays the same as long as the item describes
-// the same thing.
+// addItems calls add for every item of every list. An item keeps its key as long as it describes the same thing.
 func (v *view) addItems(add func(name, template, key string, data any)) {
 	model := v.model
 	for _, name := range listNames {

@@ -27,7 +27,7 @@ type document struct {
 	Lists  map[string]template.HTML
 }
 
-// servePage writes the page. Its parts were produced by html/template and must not be escaped again.
+// servePage writes the page. html/template has already escaped the parts, so they must not be escaped again.
 func (p *Page) servePage(w http.ResponseWriter, r *http.Request) {
 	v, err := p.view(p.takeSample(maxSampleAge), parseQuery(r))
 	if err != nil {

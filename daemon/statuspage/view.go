@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Maximum numbers of items shown. Further items are only counted.
+// Maximum numbers of items shown. The page only counts further items.
 const (
 	maxWaits      = 40
 	maxCycles     = 4
@@ -38,19 +38,19 @@ type pageModel struct {
 	Cycles []cycleView
 	// Causes are the reasons why ranks wait.
 	Causes []diagnosis.Finding
-	// Waits contains the waits that are shown. Brief is the number of waits too short to be shown, AllWaits the number
-	// of all other waits, and FitWaits the number of other waits that match the filter.
+	// Waits contains the waits shown. Brief is the number of waits too short to be shown, AllWaits the number of all
+	// other waits, and FitWaits the number of those that match the filter.
 	Waits                     []*digest.Wait
 	Brief, AllWaits, FitWaits int
 	Problems                  []digest.Problem
 	Ranks                     []*digest.Rank
 	FitRanks                  int            // number of ranks that match the filter
-	Idle                      []*digest.Rank // ranks that match but are not listed
+	Idle                      []*digest.Rank // matching ranks omitted from Ranks
 	Peers                     []peerView
 	AllPeers, FitPeers        int // numbers of all peers and of matching peers
-	Silent                    int // number of matching peers that never exchanged anything and are not listed
+	Silent                    int // number of matching peers without any exchange, omitted from Peers
 	Latencies                 bool
-	// Failures contains the groups that are shown. AllFailures is the number of all groups.
+	// Failures contains the groups shown. AllFailures is the number of all groups.
 	Failures    []failureView
 	AllFailures int
 	Entries     []Entry
@@ -69,11 +69,11 @@ type peerView struct {
 type cycleView struct {
 	digest.Cycle
 	Links []*digest.Wait
-	// More is the number of ranks that are not shown.
+	// More is the number of ranks omitted from Links.
 	More int
 }
 
-// buildModel selects the parts of a sample that are shown. The caller must hold the page's lock.
+// buildModel selects the parts of a sample to show. The caller must hold the page's lock.
 func (p *Page) buildModel(s *sample, q query) *pageModel {
 	d, filter := s.digest, digest.NewFilter(q.Filter)
 	model := &pageModel{
@@ -149,8 +149,8 @@ func (p *Page) addPeers(model *pageModel, d *digest.Digest, f digest.Filter) {
 	}
 }
 
-// ListedRanks returns the number of local ranks that match the filter and are listed individually.
+// ListedRanks returns the number of matching local ranks listed individually.
 func (v *pageModel) ListedRanks() int { return v.FitRanks - len(v.Idle) }
 
-// Listed returns the number of peers that match the filter and are not silent.
+// Listed returns the number of matching peers that are not silent.
 func (v *pageModel) Listed() int { return v.FitPeers - v.Silent }

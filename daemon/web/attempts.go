@@ -11,24 +11,23 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Checking a password takes about 60 ms of CPU time. The rate of checks is therefore limited, for each client
-// address and in total, so that guesses cannot slow the ranks down. Credentials that were accepted before are
-// exempt.
+// Checking a password takes about 60 ms of CPU time. The server therefore limits the rate of checks, for each client
+// address and in total, so that guesses cannot slow the ranks down. Credentials accepted before are exempt.
 const (
 	// clientInterval and clientBurst limit the checks for one address; totalInterval and totalBurst limit all checks
 	// together.
 	clientInterval, clientBurst = time.Second, 5
 	totalInterval, totalBurst   = 500 * time.Millisecond, 10
-	// maxRemembered limits the number of remembered credentials and the number of remembered addresses.
+	// maxRemembered is the maximum number of remembered credentials, and of remembered addresses.
 	maxRemembered = 1024
 )
 
 // loginLimiter limits the rate at which passwords are checked.
 type loginLimiter struct {
-	next http.Handler // checks passwords and calls markGranted if they are correct
+	next http.Handler // checks passwords and calls markGranted for correct ones
 
 	mu        sync.Mutex
-	accepted  map[[sha256.Size]byte]bool // credentials that were accepted before
+	accepted  map[[sha256.Size]byte]bool // credentials accepted before
 	perClient map[string]*rate.Limiter
 	overall   *rate.Limiter
 }
@@ -58,7 +57,7 @@ func markGranted(r *http.Request) {
 	}
 }
 
-// ServeHTTP passes a request to the handler that checks its password, unless the rate limit is exceeded.
+// ServeHTTP passes a request on unless checking its password would exceed a rate limit.
 func (l *loginLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, password, ok := r.BasicAuth()
 	if !ok {
@@ -78,8 +77,7 @@ func (l *loginLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allow reports whether a password may be checked now. Credentials that were accepted before do not count
-// against the limits.
+// allow reports whether a password may be checked now. Credentials accepted before do not count toward the limits.
 func (l *loginLimiter) allow(id [sha256.Size]byte, address string, now time.Time) bool {
 	client, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -93,7 +91,7 @@ func (l *loginLimiter) allow(id [sha256.Size]byte, address string, now time.Time
 	limit := l.perClient[client]
 	if limit == nil {
 		if len(l.perClient) >= maxRemembered {
-			clear(l.perClient) // the limit for all checks together still applies
+			clear(l.perClient) // the limit on all checks together still applies
 		}
 		limit = rate.NewLimiter(rate.Every(clientInterval), clientBurst)
 		l.perClient[client] = limit
@@ -115,8 +113,8 @@ func (l *loginLimiter) recordResult(id [sha256.Size]byte, granted bool) {
 	l.accepted[id] = true
 }
 
-// guardedListener is a server's listener. The exporter toolkit replaces the server's handler with one that checks
-// passwords before it accepts the first connection; Accept then wraps the new handler in a loginLimiter.
+// guardedListener is a server's listener. Before the server accepts its first connection, the exporter toolkit replaces
+// its handler with one that checks passwords; the first Accept then wraps that handler in a loginLimiter.
 type guardedListener struct {
 	net.Listener
 	server *http.Server

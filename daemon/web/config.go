@@ -15,21 +15,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// webConfig is a web configuration file, together with the certificate and key files named in it. The exporter
-// toolkit rereads its configuration for every connection and request, and would reject all of them while one of
-// the files is invalid. It is therefore given a copy, which is replaced only when the files have changed and
-// are valid.
+// webConfig is a web configuration file, together with the certificate and key files named in it. The exporter toolkit
+// rereads its configuration for every connection and request, and would reject all of them while one of the files is
+// invalid. webConfig therefore gives the toolkit a copy, and replaces the copy only when the files have changed and are
+// valid.
 type webConfig struct {
 	file string
 	log  *slog.Logger
-	// tls is set if the server was started with TLS. TLS cannot be enabled or disabled later.
+	// tls is set if the server was started with TLS. A reload cannot enable or disable TLS.
 	tls bool
 	// validCopy is nil if the system does not support unnamed files. The toolkit then reads file directly.
 	validCopy *memoryFile
 	failures  atomic.Uint64
 
 	mu sync.Mutex
-	// lastResult is the result of the most recent read: the copy's text, or the text of the error.
+	// lastResult is the result of the most recent read: the text of the copy, or of the error.
 	lastResult string
 }
 
@@ -50,7 +50,7 @@ func newWebConfig(file string, log *slog.Logger) (*webConfig, error) {
 	return config, nil
 }
 
-// CheckConfig reads a web configuration and the files that it names. The error is a *ConfigError.
+// CheckConfig checks a web configuration and the files named in it. The error is a *ConfigError.
 func CheckConfig(file string) error {
 	c, err := newWebConfig(file, nil)
 	if err == nil && c.validCopy != nil {
@@ -59,7 +59,7 @@ func CheckConfig(file string) error {
 	return err
 }
 
-// path returns the path of the file that the toolkit is to read.
+// path returns the path of the file for the toolkit to read.
 func (c *webConfig) path() string {
 	if c.validCopy == nil {
 		return c.file
@@ -67,8 +67,8 @@ func (c *webConfig) path() string {
 	return c.validCopy.path()
 }
 
-// refresh rereads the files. If they have changed, it either applies them, or logs why it cannot and counts a
-// failure. It is safe for concurrent use.
+// refresh rereads the files. If they have changed, refresh applies them, or logs why it cannot and counts a failure. It
+// is safe for concurrent use.
 func (c *webConfig) refresh() {
 	if c.validCopy == nil {
 		return
@@ -109,7 +109,7 @@ func (c *webConfig) replace(text []byte, tls bool) error {
 	return c.validCopy.become(next)
 }
 
-// newValidCopy returns a file that contains text, if the toolkit accepts it.
+// newValidCopy returns a file that contains text, or an error if the toolkit rejects the text.
 func newValidCopy(text []byte) (*memoryFile, error) {
 	file, err := newMemoryFile(text)
 	if err != nil {
@@ -122,13 +122,13 @@ func newValidCopy(text []byte) (*memoryFile, error) {
 	return file, nil
 }
 
-// inlinedKeys lists the keys that name files, and the corresponding keys that contain the content itself.
+// inlinedKeys lists the keys that name files, and the corresponding keys for inline content.
 var inlinedKeys = []struct{ file, content string }{
 	{"cert_file", "cert"}, {"key_file", "key"}, {"client_ca_file", "client_ca"},
 }
 
-// inlineFiles returns a web configuration in which the contents of all named files are inlined, and reports
-// whether it enables TLS. Invalid content is left in place for the toolkit to report.
+// inlineFiles returns a web configuration with the contents of all named files inlined, and reports whether it enables
+// TLS. It leaves invalid content in place for the toolkit to report.
 func inlineFiles(path string) (text []byte, tls bool, err error) {
 	if text, err = os.ReadFile(path); err != nil {
 		return nil, false, err
@@ -164,7 +164,7 @@ func inlineFiles(path string) (text []byte, tls bool, err error) {
 // quotedValues matches the values that YAML libraries quote in their errors.
 var quotedValues = regexp.MustCompile("`[^`]*`")
 
-// redact returns err without any values from the file, since they may be passwords or keys.
+// redact returns err without values from the file, because they may be passwords or keys.
 func redact(err error) error {
 	if text := err.Error(); quotedValues.MatchString(text) {
 		return errors.New(quotedValues.ReplaceAllString(text, "a value"))

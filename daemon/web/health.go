@@ -6,7 +6,7 @@ import (
 	"net/http/pprof"
 )
 
-// serveHealthy always answers OK: a process that can answer is healthy.
+// serveHealthy always answers OK: a process that answers is healthy.
 func (s *Server) serveHealthy(w http.ResponseWriter, _ *http.Request) {
 	writeText(w, http.StatusOK, "zrlmpid is healthy.")
 }
@@ -27,7 +27,7 @@ func writeText(w http.ResponseWriter, code int, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// handleProfiles mounts the profile handlers. The client chooses how long a profile takes.
+// handleProfiles mounts the profile handlers as streams, because the client chooses the duration of a profile.
 func (s *Server) handleProfiles() {
 	for path, f := range map[string]http.HandlerFunc{
 		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol,

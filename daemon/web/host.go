@@ -9,13 +9,12 @@ import (
 	"strings"
 )
 
-// In a DNS rebinding attack, a page from another site makes its own name resolve to this server's address, so
-// that the browser lets the page read the server's answers. The server therefore answers a request only if its
-// Host is a name that such a site cannot have: an IP address, a name without a dot, localhost, this host's own
-// name, or a configured name. TLS needs no such check, because the certificate does not match the other site's
-// name.
+// In a DNS rebinding attack, a page from another site makes its own name resolve to this server's address, so that the
+// browser lets the page read the server's answers. The server therefore answers a request only if its Host is a name
+// that such a site cannot have: an IP address, a name without a dot, localhost, this host's own name, or a configured
+// name. With TLS, no such check is needed, because the certificate does not match the other site's name.
 
-// serverNames returns the names that requests may use for the server.
+// serverNames returns the names by which requests may address the server.
 func serverNames(listen string, configured []string) []string {
 	names := append([]string{"localhost", "*.localhost"}, configured...)
 	if host, _, err := net.SplitHostPort(listen); err == nil && host != "" {
@@ -30,8 +29,8 @@ func serverNames(listen string, configured []string) []string {
 	return names
 }
 
-// isHostAllowed reports whether the Host of a request permits an answer. HTTP/1.0 requests may have no Host, but
-// browsers always send one.
+// isHostAllowed reports whether the server may answer a request with this Host. It allows a missing Host: only HTTP/1.0
+// requests may omit it, and browsers always send one.
 func (s *Server) isHostAllowed(r *http.Request) bool {
 	if r.TLS != nil || r.Host == "" {
 		return true

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// dropInfoLines drops info lines logged by the toolkit, because the daemon itself logs its address.
+// dropInfoLines drops the toolkit's info lines, because the daemon itself logs its address.
 func dropInfoLines(l *slog.Logger) *slog.Logger { return slog.New(warnHandler{l.Handler()}) }
 
 type warnHandler struct{ slog.Handler }

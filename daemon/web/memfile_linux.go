@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFile is an unnamed in-memory file, which other users cannot open.
+// memoryFile is an unnamed in-memory file that other users cannot open.
 type memoryFile struct{ *os.File }
 
 // newMemoryFile returns a memory file with the given content.
@@ -31,8 +31,8 @@ func newMemoryFile(content []byte) (*memoryFile, error) {
 // path returns a path at which this process can open the file.
 func (m *memoryFile) path() string { return fmt.Sprintf("/proc/self/fd/%d", m.Fd()) }
 
-// become atomically replaces the content of m with the content of another file: a reader that opens m gets
-// either all of the old content or all of the new content.
+// become atomically replaces the content of m with the content of another file: a reader that opens m gets either all
+// of the old content or all of the new content.
 func (m *memoryFile) become(other *memoryFile) error {
 	return os.NewSyscallError("dup3", unix.Dup3(int(other.Fd()), int(m.Fd()), unix.O_CLOEXEC))
 }

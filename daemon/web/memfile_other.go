@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// memoryFile is an unnamed in-memory file. This system does not support such files.
+// memoryFile is an unnamed in-memory file, which this system does not support.
 type memoryFile struct{ *os.File }
 
 func newMemoryFile([]byte) (*memoryFile, error) { return nil, errors.ErrUnsupported }

@@ -20,37 +20,37 @@ const (
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 16 << 10
-	// maxConnections limits the number of open connections. A new connection is always accepted: at the limit,
-	// an older one is closed, preferably an idle one.
+	// maxConnections limits the number of open connections. At the limit, a new connection closes an older one,
+	// preferably an idle one.
 	maxConnections = 128
 	// maxRequests is the maximum number of concurrent requests on an HTTP/2 connection.
 	maxRequests = 16
-	// answerTimeout is the maximum time for writing the answer to a short request.
+	// answerTimeout is the time limit for writing the answer to a short request.
 	answerTimeout = 30 * time.Second
-	// stopTimeout is the time that requests have to finish when the server stops, counted from the cancellation
-	// of their contexts. After that, their connections are closed.
+	// stopTimeout is the time limit for requests to finish after the server has cancelled their contexts to stop. The
+	// server then closes their connections.
 	stopTimeout = time.Second
 )
 
 // Options configures a Server.
 type Options struct {
-	// Listen is an address, in the same form as http.listen in the configuration.
+	// Listen is an address in the form of http.listen in the configuration.
 	Listen string
 	// Config is the path of the web configuration file, or empty.
 	Config string
 	// Pprof enables the profiles of the Go runtime.
 	Pprof bool
-	// Hosts are additional names that requests may use for the server. IP addresses, names without a dot and
-	// the host's own name are always allowed. *.name matches every name that ends in .name.
+	// Hosts are additional names by which requests may address the server. IP addresses, names without a dot and the
+	// host's own name are always allowed. *.name matches every name that ends in .name.
 	Hosts []string
-	// Ready returns nil if the daemon is ready, and otherwise the reason why it is not. It must be safe for
-	// concurrent use.
+	// Ready returns nil if the daemon is ready, and the reason why it is not otherwise. It must be safe for concurrent
+	// use.
 	Ready func() error
-	// Log is the server's log. Values from the web configuration are never written to it.
+	// Log is the server's log. The server never logs values from the web configuration.
 	Log *slog.Logger
 }
 
-// Server is an HTTP server that is bound to an address.
+// Server is an HTTP server bound to an address.
 type Server struct {
 	opts     Options
 	listener net.Listener
@@ -59,8 +59,8 @@ type Server struct {
 	config   *webConfig // or nil
 }
 
-// Listen binds the address and reads the web configuration, which the server rereads for every connection and
-// request. No request is answered before Serve is called. The error is a *ListenError or a *ConfigError.
+// Listen binds the address and reads the web configuration, which the server rereads for every connection and request.
+// The server answers no request before Serve is called. The error is a *ListenError or a *ConfigError.
 func Listen(opts Options) (*Server, error) {
 	server := &Server{opts: opts, mux: http.NewServeMux(), names: serverNames(opts.Listen, opts.Hosts)}
 	if opts.Config != "" {
@@ -94,23 +94,23 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("%s://%v/", scheme, s.Addr())
 }
 
-// Handle mounts a handler for short requests. pattern is a pattern of http.ServeMux. Handle must be called
-// before Serve.
+// Handle mounts a handler for short requests. pattern is a pattern of http.ServeMux. Handle must not be called after
+// Serve.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// HandleStreams mounts a handler whose answers may take unlimited time. The request's context is cancelled when
-// the client disconnects or the server stops.
+// HandleStreams mounts a handler whose answers may take unlimited time. The request's context is cancelled when the
+// client disconnects or the server stops.
 func (s *Server) HandleStreams(pattern string, h http.Handler) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		// The request's deadlines would cut the answer short. If clearing one fails, the next write fails as
-		// well.
+		// The request's deadlines would cut the answer short. If a deadline cannot be cleared, the next write fails
+		// too.
 		rc := http.NewResponseController(w)
 		_, _ = rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{})
 		h.ServeHTTP(w, r)
 	})
 }
 
-// ServeHTTP sets a new deadline for each answer. Without it, the connection would keep the deadline of the
+// ServeHTTP answers a request with a new write deadline. Otherwise, the connection would keep the deadline of the
 // previous request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.refresh()
@@ -130,7 +130,7 @@ func (s *Server) refresh() {
 	}
 }
 
-// ConfigFailures returns the number of times that a changed web configuration was rejected.
+// ConfigFailures returns the number of times that the server rejected a changed web configuration.
 func (s *Server) ConfigFailures() uint64 {
 	if s.config == nil {
 		return 0
@@ -138,11 +138,10 @@ func (s *Server) ConfigFailures() uint64 {
 	return s.config.failures.Load()
 }
 
-// Close releases the address. It is needed only if Serve is never called, because Serve itself releases the
-// address.
+// Close releases the address. It is needed only if Serve is never called, because Serve releases the address itself.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Serve answers requests until ctx is done. It then ends open requests and returns nil.
+// Serve answers requests until ctx is done. It then cancels open requests and returns nil.
 func (s *Server) Serve(ctx context.Context) error {
 	streams, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -153,15 +152,14 @@ func (s *Server) Serve(ctx context.Context) error {
 		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: maxRequests},
 		BaseContext:    func(net.Listener) context.Context { return streams },
 		ConnState: func(c net.Conn, state http.ConnState) {
-			// Refresh before each TLS handshake and before each request is authenticated. On an HTTP/2
-			// connection that is never idle, each request refreshes the configuration for the requests that
-			// follow.
+			// Refresh before each TLS handshake and before each request is authenticated. On an HTTP/2 connection that
+			// is never idle, refresh in ServeHTTP updates the configuration for later requests.
 			if state == http.StateNew || state == http.StateActive {
 				s.refresh()
 			}
 			limit.ConnState(c, state)
 		},
-		// Any client can trigger these lines with an invalid TLS handshake.
+		// Any client can cause these lines with an invalid TLS handshake.
 		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})

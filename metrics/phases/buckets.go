@@ -2,20 +2,20 @@ package phases
 
 import "math"
 
-// Histograms correspond to native histograms of Prometheus with schema 3. They have PerOctave buckets for each
-// power of two, each about 9 % wide.
+// Histograms correspond to native histograms of Prometheus with schema 3: PerOctave buckets for each power of two, each
+// about 9 % wide.
 const (
 	Schema    = 3
 	PerOctave = 1 << Schema
-	// minKey is the smallest index of a bucket, which is the bucket of one nanosecond. numOctaves is the number of
-	// powers of two up to the longest time.Duration.
+	// minKey is the smallest index of a bucket: the bucket of one nanosecond. numOctaves is the number of powers of two
+	// up to the longest time.Duration.
 	minKey     = -30 * PerOctave
 	numOctaves = 65
 )
 
 // mantissas contains the upper bounds of all but the last bucket of an octave, as mantissas of floating-point numbers.
-// firstBound is indexed by the first four bits of a mantissa; it contains the number of bounds that are smaller than
-// all mantissas with these four bits. No two bounds have the same first four bits.
+// firstBound is indexed by the first four bits of a mantissa; it holds the number of bounds below all mantissas with
+// these bits. No two bounds share their first four bits.
 var mantissas, firstBound = func() (bounds [PerOctave + 1]uint64, first [16]uint8) {
 	for i := range PerOctave {
 		bounds[i] = math.Float64bits(math.Exp2(float64(i)/PerOctave)) & mantissaMask
@@ -36,8 +36,8 @@ const (
 	mantissaMask = 1<<mantissaBits - 1
 )
 
-// bucketKey returns the index, relative to minKey, of the bucket that contains a time of ns nanoseconds. ns must
-// not be 0. The upper bound of the bucket is 2^((bucketKey+minKey)/PerOctave) seconds, inclusive.
+// bucketKey returns the index, relative to minKey, of the bucket for a time of ns nanoseconds, which must not be 0. The
+// upper bound of the bucket is 2^((bucketKey+minKey)/PerOctave) seconds, inclusive.
 func bucketKey(ns uint64) int {
 	b := math.Float64bits(float64(ns) / 1e9)
 	mantissa := b & mantissaMask

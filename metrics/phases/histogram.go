@@ -2,13 +2,13 @@ package phases
 
 import "slices"
 
-// Histogram counts times in native buckets. It allocates memory only for octaves that are not empty.
+// Histogram counts times in native buckets. It allocates memory only for non-empty octaves.
 type Histogram struct {
-	ZeroCount uint64 // number of times that are 0
-	// Sum is the sum of all times in nanoseconds. It is a float because an integer would overflow after a
-	// million receives of one day each.
+	ZeroCount uint64 // number of times equal to 0
+	// Sum is the sum of all times in nanoseconds. It is a float because an int64 would overflow after about 100,000
+	// receives of one day each.
 	Sum float64
-	// chunkIndex maps each octave to its position in chunks, counted from 1. It is 0 for an empty octave.
+	// chunkIndex maps each octave to its position in chunks, counted from 1, or to 0 if the octave is empty.
 	chunkIndex [numOctaves + 1]uint8
 	chunks     [][PerOctave]uint64
 }

@@ -30,27 +30,26 @@ var PhaseNames = [NumPhases]struct{ Direction, Phase string }{
 // Peer describes the kind of a remote rank.
 type Peer struct{ Profile, Kind string }
 
-// Recorder records the durations of the phases of a local rank's messages. It is guarded by the engine's lock, which
-// the callers of RecordMessage and the collectors that read the Recorder must hold.
+// Recorder records the durations of the phases of a local rank's messages. The engine's lock guards it: the caller of
+// RecordMessage and each reader of the Recorder must hold that lock.
 type Recorder struct {
 	rank  int
 	peers []peerState // indexed by rank
-	// classes contains a Class for each kind of peer in the cluster.
+	// classes contains one Class for each kind of peer in the cluster.
 	classes []*Class
-	// maxSeparate is the maximum number of peers that have separate series. numSeparate is the number of peers that
-	// have them now.
+	// maxSeparate is the maximum number of peers with separate series. numSeparate is their current number.
 	maxSeparate, numSeparate int
-	// shared contains the series that all other peers share.
+	// shared contains the series shared by all other peers.
 	shared PeerTimes
 }
 
-// peerState is the state of a peer: its class and its histograms, which are nil before the first message.
+// peerState holds a peer's class and histograms. times is nil before the first message.
 type peerState struct {
 	class *Class
 	times *PeerTimes
 }
 
-// PeerTimes contains the histograms of one peer. They are allocated on demand.
+// PeerTimes contains the histograms of one peer, allocated on demand.
 type PeerTimes [NumPhases]*Histogram
 
 // Class contains the histograms of all peers of one kind.
@@ -59,8 +58,8 @@ type Class struct {
 	Times [NumPhases]Histogram
 }
 
-// NewRecorder returns a Recorder for a rank. peers describes all ranks of the cluster in rank order. limit is
-// the maximum number of peers that get separate series.
+// NewRecorder returns a Recorder for a rank. peers describes all ranks of the cluster in rank order. limit is the
+// maximum number of peers with separate series.
 func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	recorder := &Recorder{rank: rank, peers: make([]peerState, len(peers)), maxSeparate: limit}
 	known := make(map[Peer]*Class)
@@ -77,8 +76,8 @@ func NewRecorder(rank int, peers []Peer, limit int) *Recorder {
 	return recorder
 }
 
-// seriesFor returns the series of an active peer. It gives the peer separate series the first time, or the shared
-// series if the limit has been reached. A peer keeps its series from then on.
+// seriesFor returns the series of an active peer. The first call for a peer assigns it separate series, or the shared
+// series once maxSeparate is reached. The assignment is permanent.
 func (r *Recorder) seriesFor(peer int) *PeerTimes {
 	state := &r.peers[peer]
 	switch {
@@ -92,8 +91,8 @@ func (r *Recorder) seriesFor(peer int) *PeerTimes {
 	return state.times
 }
 
-// RecordMessage records a completed message that was reported to mpe.Observer.Done. It ignores failed messages, and
-// messages that the rank sent to itself.
+// RecordMessage records a message reported to mpe.Observer.Done. It ignores failed messages, and messages from the rank
+// to itself.
 func (r *Recorder) RecordMessage(status *mpe.Status, err error) {
 	if err != nil || status.Peer < 0 || status.Peer >= len(r.peers) || status.Peer == r.rank {
 		return
@@ -116,8 +115,8 @@ func (r *Recorder) RecordMessage(status *mpe.Status, err error) {
 	addDuration(all, one, recvTotal, uint64(status.Elapsed()))
 }
 
-// addPhase records a phase, given the times of its beginning and end. It ignores a phase without duration: an
-// eager message, for example, has no clear phase.
+// addPhase records a phase, given the times of its beginning and end. It ignores phases without duration, such as the
+// clear phase of an eager message.
 func addPhase(all *Class, one *PeerTimes, ph Phase, from, to int64) {
 	if from > 0 && to > from {
 		addDuration(all, one, ph, uint64(to-from))
@@ -156,12 +155,10 @@ func (r *Recorder) Classes() []Class {
 // HasSeries reports whether a peer has been assigned series.
 func (r *Recorder) HasSeries(peer int) bool { return r.peers[peer].times != nil }
 
-// AssignSeries assigns series to an active peer. It reports whether the peer has them to itself instead of sharing
-// them.
+// AssignSeries assigns series to an active peer. It reports whether they are separate rather than shared.
 func (r *Recorder) AssignSeries(peer int) (own bool) { return r.seriesFor(peer) != &r.shared }
 
-// Peer returns copies of a peer's non-empty histograms. These are the shared ones if the peer uses shared
-// series.
+// Peer returns copies of a peer's non-empty histograms, or of the shared ones if the peer uses shared series.
 func (r *Recorder) Peer(peer int) (copied PeerTimes) {
 	if times := r.peers[peer].times; times != nil {
 		for ph, h := range times {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Times is the content of a Recorder, in the form that is passed to another process as JSON.
+// Times is the content of a Recorder in the form passed to another process as JSON.
 type Times struct {
 	Classes []Class           `json:"classes,omitempty"`
 	Peers   map[int]PeerTimes `json:"peers,omitempty"`
 }
 
-// Recorder returns a Recorder with the content of t for a rank in a cluster of the given size. All peers have
+// Recorder returns a Recorder with the content of t for a rank in a cluster of the given size. All peers in t get
 // separate series.
 func (t *Times) Recorder(rank, size int) *Recorder {
 	recorder := &Recorder{rank: rank, peers: make([]peerState, size), maxSeparate: size}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Version is the version of the frame format. Each side stops if the other side's version differs.
+// Version is the version of the frame format. Each side exits if the other side's version differs.
 const Version = 2
 
 // Lengths in bytes. A frame consists of a head and a body.
@@ -17,12 +17,12 @@ const (
 	startLen  = 24
 	stepLen   = 20
 	resultLen = 48
-	// Additional length of a step and of a result that include the TCP streams.
+	// Additional lengths of a step and of a result with TCP streams.
 	stepTCPLen   = 8
 	resultTCPLen = 40
 )
 
-// MaxRecords is the maximum number of records in a frame, and MaxFrame its maximum length in bytes.
+// MaxRecords is the maximum number of records in a frame, and MaxFrame the maximum length of a frame in bytes.
 const (
 	MaxRecords = 4096
 	MaxFrame   = HeadLen + resultLen + resultTCPLen + MaxRecords*RecordLen
@@ -62,30 +62,29 @@ type Kind uint8
 
 // Streams at the role's interface, with their names in upstream's templates.
 const (
-	// KindCall is soMPIif, on which the role makes calls.
+	// KindCall is soMPIif, which carries the role's calls.
 	KindCall Kind = iota
-	// KindOut is soMPI_data, on which the role sends the lines of outgoing messages.
+	// KindOut is soMPI_data, which carries the lines of outgoing messages from the role.
 	KindOut
-	// KindIn is siMPI_data, on which the role receives the lines of incoming messages.
+	// KindIn is siMPI_data, which carries the lines of incoming messages to the role.
 	KindIn
-	// KindFeedback is siMPIFeB, on which the role learns that a call is complete.
+	// KindFeedback is siMPIFeB, which tells the role that a call is complete.
 	KindFeedback
 	numKinds = 4
 )
 
-// Streams of the network, with their names in the shell. Each has the same direction as the role's stream of
+// Streams of the network, with their names in the shell. Each stream has the same direction as the role's stream with
 // the same value.
 const (
-	// KindOutMeta is soROLE_Nrc_Udp_Meta, on which the role sends the metadata of datagrams.
+	// KindOutMeta is soROLE_Nrc_Udp_Meta, which carries the metadata of datagrams from the role.
 	KindOutMeta = KindCall
-	// KindOutData is soNRC_Udp_Data, on which the role sends the lines of datagrams.
+	// KindOutData is soNRC_Udp_Data, which carries the lines of datagrams from the role.
 	KindOutData = KindOut
-	// KindInData is siNRC_Udp_Data, on which the role receives the lines of datagrams.
+	// KindInData is siNRC_Udp_Data, which carries the lines of datagrams to the role.
 	KindInData = KindIn
-	// KindInMeta is siNRC_Role_Udp_Meta, on which the role receives the metadata of datagrams.
+	// KindInMeta is siNRC_Role_Udp_Meta, which carries the metadata of datagrams to the role.
 	KindInMeta = KindFeedback
-	// KindPorts is not a stream but the signal poROL_Nrc_Udp_Rx_ports. The simulator reports it after the role
-	// has changed it.
+	// KindPorts is not a stream but the signal poROL_Nrc_Udp_Rx_ports. The simulator reports each change of it.
 	KindPorts Kind = numKinds
 	// KindTCP is the offset from the kind of a UDP stream to the kind of the corresponding TCP stream.
 	KindTCP Kind = 8
@@ -134,16 +133,15 @@ func (b Boundary) stream(kind Kind) string {
 // Never is the cycle of an event that has not occurred.
 const Never = ^uint64(0)
 
-// Record is one transfer on a stream: both valid and ready are set at a clock edge. If Rule is set, the record
-// is not a transfer but reports that the role has broken the rule on that stream.
+// Record is one transfer on a stream: valid and ready are both set at a clock edge. If Rule is not RuleNone, the record
+// instead reports that the role broke that rule on the stream.
 type Record struct {
-	// Data contains the two words of a line, the first one in the low half. For a call, the low half is the
-	// count and the high half is the rank. For feedback, only the lowest byte is used.
+	// Data holds the two words of a line, the first one in the low half. For a call, the low half is the count and the
+	// high half the rank. For feedback, only the lowest byte is used.
 	Data uint64
 	// CycleOffset is the number of cycles between the previous frame and the transfer. It is 0 in a step.
 	CycleOffset uint32
-	// Keep has one bit for each byte of a line, set if the byte belongs to the message. For a call, it is the
-	// call's number.
+	// Keep has one bit for each byte of a line, set for the bytes of the message. For a call, it is the call's number.
 	Keep uint8
 	// Last is set for the last line of a message.
 	Last bool
@@ -155,32 +153,32 @@ type Record struct {
 type Hello struct {
 	// Version is the version of the frame format.
 	Version uint32
-	// FIFO is the number of lines for the role that the simulator can hold. It is at least 1, or at least
-	// MinNetworkFIFO for each of UDP and TCP.
+	// FIFO is the simulator's capacity for lines to the role: at least 1, or at least MinNetworkFIFO for each of UDP
+	// and TCP.
 	FIFO uint32
-	// Boundary determines which streams the simulator has.
+	// Boundary determines which streams the simulator supports.
 	Boundary Boundary
 }
 
 // Start is the frame that describes the rank to its simulator.
 type Start struct {
 	Rank, Size uint32
-	// Stall is the percentage of cycles, chosen at random for each stream, in which the simulator stalls the
-	// role. Seed is the seed of the random number generator.
+	// Stall is the percentage of cycles in which the simulator stalls the role; it chooses the cycles at random for
+	// each stream. Seed is the seed of the random number generator.
 	Stall uint32
 	Seed  uint64
 }
 
-// Step is the frame that makes the simulator run.
+// Step is the frame that makes the simulator run for a number of cycles.
 type Step struct {
-	// Cycles is the maximum number of cycles. The step ends early after Budget microseconds, after the transfer
-	// of a call or of the last line of a message, or when no more records fit in the result. If More is set, it
-	// also ends when the role has received all lines.
+	// Cycles is the maximum number of cycles. The step ends early after Budget microseconds, after the transfer of a
+	// call or of a message's last line, or when the result is full of records. If StopWhenDrained is set, it also ends
+	// when the role has received all lines.
 	Cycles, Budget uint32
 	// Calls and Lines are the numbers of transfers that the engine can accept on soMPIif and soMPI_data.
 	Calls, Lines    uint32
 	StopWhenDrained bool
-	// TCPCalls and TCPLines are the corresponding numbers for the TCP streams.
+	// TCPCalls and TCPLines are the same limits for the TCP streams.
 	TCPCalls, TCPLines uint32
 	// Records contains the transfers to the role.
 	Records []Record
@@ -188,9 +186,9 @@ type Step struct {
 
 // StreamState describes the state of a simulator's streams.
 type StreamState struct {
-	// Lines and Feedbacks are the numbers of records that the role has not received yet.
+	// Lines and Feedbacks are the numbers of records not yet received by the role.
 	Lines, Feedbacks uint32
-	// StalledSince contains, for each Kind, the cycle since which valid has been set while ready is not, or Never.
+	// StalledSince holds, for each Kind, the cycle since which valid has been set without ready, or Never.
 	StalledSince [numKinds]uint64
 }
 
@@ -199,7 +197,7 @@ type Result struct {
 	// Cycle is the number of cycles since the start of the simulation.
 	Cycle uint64
 	StreamState
-	// TCP describes the state of the TCP streams.
+	// TCP is the state of the TCP streams.
 	TCP StreamState
 	// Records contains the transfers from the role.
 	Records []Record
@@ -217,7 +215,7 @@ func (e *VersionError) Error() string {
 		"with zrlctl cosim new, and rebuild the simulator", e.Got, Version)
 }
 
-// BoundaryError reports that a simulator has the streams of a different boundary.
+// BoundaryError reports that a simulator supports the streams of a different boundary.
 type BoundaryError struct{ Got, Want Boundary }
 
 func (e *BoundaryError) Error() string {
@@ -229,7 +227,7 @@ func (e *BoundaryError) Error() string {
 		"kernel: \"rtl:SIMULATOR\""
 }
 
-// ParseHead parses the head of a frame. The returned length of the body is at most MaxFrame - HeadLen.
+// ParseHead parses the head of a frame. The returned length of the body never exceeds MaxFrame - HeadLen.
 func ParseHead(b []byte) (t Type, body int, err error) {
 	if len(b) < HeadLen {
 		return 0, 0, fmt.Errorf("%w: a head of %d bytes", ErrFrame, len(b))
@@ -288,7 +286,7 @@ func ParseStart(b []byte) (s Start, err error) {
 	}, nil
 }
 
-// AppendStep appends a Step frame for the given boundary to b. s may have at most MaxRecords records.
+// AppendStep appends a Step frame for the given boundary to b. step may contain at most MaxRecords records.
 func AppendStep(b []byte, at Boundary, step *Step) []byte {
 	more := uint32(0)
 	if step.StopWhenDrained {
@@ -311,7 +309,7 @@ func stepBodyLen(at Boundary) int {
 	return stepLen
 }
 
-// ParseStep parses the body of a Step frame for the given boundary. It reuses the memory of s.Records.
+// ParseStep parses the body of a Step frame for the given boundary. It reuses the memory of step.Records.
 func ParseStep(b []byte, at Boundary, step *Step) (err error) {
 	n := stepBodyLen(at)
 	if len(b) < n {
@@ -329,7 +327,7 @@ func ParseStep(b []byte, at Boundary, step *Step) (err error) {
 	return err
 }
 
-// AppendResult appends a Result frame for the given boundary to b. s may have at most MaxRecords records.
+// AppendResult appends a Result frame for the given boundary to b. result may contain at most MaxRecords records.
 func AppendResult(b []byte, at Boundary, result *Result) []byte {
 	n := resultLen
 	if at == BoundaryTCP {
@@ -352,7 +350,7 @@ func appendStreams(b []byte, h *StreamState) []byte {
 	return b
 }
 
-// ParseResult parses the body of a Result frame for the given boundary. It reuses the memory of s.Records.
+// ParseResult parses the body of a Result frame for the given boundary. It reuses the memory of result.Records.
 func ParseResult(b []byte, at Boundary, result *Result) (err error) {
 	n, known := resultLen, kindBit(KindCall)|kindBit(KindOut)
 	checked := known | kindBit(KindIn) | kindBit(KindFeedback)
@@ -384,7 +382,7 @@ func ParseResult(b []byte, at Boundary, result *Result) (err error) {
 // idleStreams is the state of idle streams.
 var idleStreams = StreamState{StalledSince: [numKinds]uint64{Never, Never, Never, Never}}
 
-// parseStreams parses a StreamState. from is the kind of the first stream that it describes.
+// parseStreams parses a StreamState. from is the kind of the first stream in it.
 func parseStreams(b []byte, at Boundary, from Kind, cycle uint64, state *StreamState) error {
 	state.Lines, state.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	for i := range state.StalledSince {
@@ -419,8 +417,8 @@ func appendRecords(b []byte, records []Record) []byte {
 // kindBit returns the bit that represents k in a set of kinds.
 func kindBit(k Kind) uint64 { return 1 << (k & 63) }
 
-// parseRecords parses records. Transfers must be on streams in the set known, and reports of broken rules must
-// be on streams in the set checked.
+// parseRecords parses records. It accepts transfers only on streams in the set known, and reports of broken rules only
+// on streams in the set checked.
 func parseRecords(records []Record, b []byte, known, checked uint64) ([]Record, error) {
 	if len(b)%RecordLen != 0 || len(b) > MaxRecords*RecordLen {
 		return records, fmt.Errorf("%w: %d bytes of records", ErrFrame, len(b))

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// MaxDatagram is the maximum length in bytes of a datagram passed to a role. It is one line more than
-	// protocol.MaxDatagram, because deployed MPEs send such datagrams if their shell allows it.
+	// MaxDatagram is the maximum length in bytes of a datagram to a role: one line more than protocol.MaxDatagram,
+	// because deployed MPEs send such datagrams if their shell allows it.
 	MaxDatagram = protocol.MaxDatagram + protocol.LineLen
-	// MaxChunk is the maximum length in bytes of a chunk of a TCP connection passed to a role. It is the length
-	// of the shell's FIFO.
+	// MaxChunk is the maximum length in bytes of a chunk from a TCP connection to a role, which is the length of the
+	// shell's FIFO.
 	MaxChunk = 2000
-	// MaxSegment is the maximum length of a chunk sent by a role on a TCP connection. The shell splits longer
-	// ones.
+	// MaxSegment is the maximum length in bytes of a chunk from a role to a TCP connection. The shell splits longer
+	// chunks.
 	MaxSegment = 1352
-	// MinNetworkFIFO is the minimum Hello.FIFO at the boundaries of the network. One datagram or chunk fits in
-	// it.
+	// MinNetworkFIFO is the minimum Hello.FIFO at the boundaries of the network. It is large enough for one datagram or
+	// chunk.
 	MinNetworkFIFO = 256
 	// metaFIFO is the maximum number of pending metadata words in each direction.
 	metaFIFO = 32
-	// maxStream limits the number of bytes before tlast in a datagram whose metadata has no length: a length
+	// maxStream is the maximum number of bytes before tlast in a datagram whose metadata has length 0, because a length
 	// has 16 bits.
 	maxStream = 1 << 16
 )
@@ -34,8 +34,8 @@ func lineCount(bytes int) int { return (bytes + lineLen - 1) / lineLen }
 
 // Datagram is a datagram to or from the role, or a chunk of data on a TCP connection.
 type Datagram struct {
-	// Rank is the other rank, or negative if the address does not belong to a rank. Port is the other rank's
-	// UDP or TCP port.
+	// Rank is the other rank, or negative if the address does not belong to any rank. Port is the other rank's UDP or
+	// TCP port.
 	Rank int
 	Port uint16
 	// LocalPort is the role's TCP port.
@@ -61,7 +61,7 @@ func packMeta(dstRank int, dstPort uint16, srcRank int, srcPort uint16, length i
 		uint64(uint16(length))<<48
 }
 
-// metaPort returns the port that metadata specifies. As in the shell, 0 stands for the first port.
+// metaPort returns the port specified by metadata. As in the shell, 0 selects the first port.
 func metaPort(p uint16) uint16 {
 	if p == 0 {
 		return protocol.Port
@@ -75,7 +75,7 @@ type Network struct {
 	ports []uint16 // UDP ports, indexed by rank
 
 	udp, tcp streams
-	// pending contains the records to send in the next step.
+	// pending holds the records to send in the next step.
 	pending   []Record
 	fifoLines uint32 // Hello.FIFO
 	// tcpCapacity is the number of bytes that the TCP connections can accept.
@@ -89,41 +89,39 @@ type Network struct {
 
 // streams is the state of the UDP streams or of the TCP streams.
 type streams struct {
-	// kind is the offset of the kinds of these streams. maxLen is the maximum length of a datagram passed to the role.
-	// The shell splits data that is longer than maxSegment.
+	// kind is the offset of the kinds of these streams. maxLen is the maximum length of a datagram to the role. The
+	// shell splits data from the role into pieces of at most maxSegment bytes.
 	kind               Kind
 	maxLen, maxSegment int
 
-	// openPorts is the value of poROL_Nrc_Udp_Rx_ports since the cycle changed. Bit n opens port protocol.Port + n.
+	// openPorts is the value of poROL_Nrc_Udp_Rx_ports since cycle portsChangedAt. Bit n opens port protocol.Port + n.
 	openPorts      uint32
 	portsChangedAt uint64
 
-	// state describes the records that the simulator holds; newLines and newMetas count the pending ones.
+	// state describes the records held by the simulator; newLines and newMetas count the pending ones.
 	state              StreamState
 	newLines, newMetas uint32
 	// granted is the number of lines that the role may transfer in the current step.
 	granted uint32
 
-	// Transfers from the role that are still incomplete: queued has metadata without lines, early has lines
-	// without metadata.
+	// Incomplete transfers from the role: queued is metadata without lines, and early is lines without metadata.
 	queued []metadata
 	early  []earlyLine
-	// State of the datagram in progress: its metadata, the number of bytes received, and the bytes not yet
-	// sent.
+	// State of the datagram in progress: its metadata, the number of bytes received, and the bytes not yet sent.
 	busy          bool
 	current       metadata
 	bytesReceived int
 	dropReason    string // reason why the datagram is dropped, or empty
 	partial       []byte
 
-	// outgoing contains the datagrams completed in the last result. Their bytes are in arena.
+	// outgoing holds the datagrams completed in the last result. Their bytes are in arena.
 	outgoing []Datagram
 	arena    []byte
 	stats    state.Datagrams
 }
 
-// NewNetwork returns the Network of a rank. ports contains the UDP ports of all ranks. The rank's own port must
-// be one that a shell can open.
+// NewNetwork returns the Network of a rank. ports contains the UDP ports of all ranks. A shell must be able to open the
+// rank's own port.
 func NewNetwork(rank int, ports []uint16) *Network {
 	return &Network{
 		rank: rank, ports: ports,
@@ -132,10 +130,10 @@ func NewNetwork(rank int, ports []uint16) *Network {
 	}
 }
 
-// HasSpace reports whether another datagram fits, so that Deliver may be called.
+// HasSpace reports whether another datagram fits, in which case Deliver may be called.
 func (n *Network) HasSpace() bool { return n.hasSpace(&n.udp) }
 
-// HasSpaceTCP reports whether another chunk fits, so that DeliverTCP may be called.
+// HasSpaceTCP reports whether another chunk fits, in which case DeliverTCP may be called.
 func (n *Network) HasSpaceTCP() bool { return n.hasSpace(&n.tcp) }
 
 func (n *Network) hasSpace(s *streams) bool {
@@ -144,8 +142,7 @@ func (n *Network) hasSpace(s *streams) bool {
 		s.state.Feedbacks+s.newMetas < metaFIFO && len(n.pending)+1+most <= MaxRecords
 }
 
-// Deliver passes a datagram to the role in the next step. If the shell would drop the datagram, Deliver returns
-// false.
+// Deliver passes a datagram to the role in the next step. It returns false if the shell would drop the datagram.
 func (n *Network) Deliver(datagram Datagram) bool {
 	switch {
 	case datagram.Rank < 0:
@@ -184,16 +181,16 @@ func (n *Network) queueDatagram(s *streams, datagram Datagram) {
 	}
 }
 
-// keepBits returns tkeep for a line that contains the given number of bytes.
+// keepBits returns tkeep of a line with the given number of bytes.
 func keepBits(bytes int) uint8 { return uint8(1<<bytes - 1) }
 
-// isOpen reports whether the role's port is open.
+// isOpen reports whether the role has opened its UDP port.
 func (n *Network) isOpen() bool { return n.udp.openPorts>>(n.ports[n.rank]-protocol.Port)&1 == 1 }
 
 // SetTCPCapacity sets the number of bytes from the role that the TCP connections can accept in the next step.
 func (n *Network) SetTCPCapacity(bytes int) { n.tcpCapacity = bytes }
 
-// PortsTCP returns the TCP ports that the role has opened: bit n stands for port protocol.Port + n.
+// PortsTCP returns the TCP ports opened by the role: bit n represents port protocol.Port + n.
 func (n *Network) PortsTCP() uint32 { return n.tcp.openPorts }
 
 // PrepareStep sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
@@ -213,13 +210,13 @@ func (n *Network) PrepareStep(step *Step, lines uint32) error {
 	return nil
 }
 
-// commitPending records that the pending records have been passed to the simulator.
+// commitPending records that the simulator has received the pending records.
 func (s *streams) commitPending() {
 	s.state.Lines, s.state.Feedbacks = s.state.Lines+s.newLines, s.state.Feedbacks+s.newMetas
 	s.newLines, s.newMetas, s.granted = 0, 0, 0
 }
 
-// Advance processes the result of a step. It returns ErrFrame, or a *FaultError, which is reported only once.
+// Advance processes the result of a step. The error is ErrFrame, or a *FaultError, which is returned only once.
 func (n *Network) Advance(result *Result) error {
 	before := n.cycle
 	if result.Cycle < before {
@@ -293,13 +290,13 @@ func (n *Network) handleTransfer(s *streams, record Record, at uint64) error {
 	return nil
 }
 
-// name returns the name of a stream. kind is the kind of the corresponding UDP stream.
+// name returns the name of a stream, given the kind of the corresponding UDP stream.
 func (s *streams) name(kind Kind) string { return BoundaryTCP.stream(s.kind + kind) }
 
 // isTCP reports whether s are the TCP streams.
 func (s *streams) isTCP() bool { return s.kind == KindTCP }
 
-// unit returns the word for the unit of data on these streams, for use in messages.
+// unit returns the word, for messages, for the unit of data on these streams.
 func (s *streams) unit() string {
 	if s.isTCP() {
 		return "chunk"
@@ -307,7 +304,7 @@ func (s *streams) unit() string {
 	return "datagram"
 }
 
-// context describes the datagram in progress, for the message of a fault.
+// context describes the datagram in progress for the message of a fault.
 func (s *streams) context() string {
 	if !s.busy {
 		return ""
@@ -316,7 +313,7 @@ func (s *streams) context() string {
 		s.current.cycle)
 }
 
-// startDatagram begins to process the datagram described by the oldest metadata.
+// startDatagram starts to process the datagram described by the oldest metadata.
 func (n *Network) startDatagram(s *streams) {
 	m := s.queued[0]
 	s.queued = s.queued[:copy(s.queued, s.queued[1:])]
@@ -346,7 +343,7 @@ func (n *Network) addLine(s *streams, record Record, at uint64) *FaultError {
 	}
 	length, bytes := s.current.length(), bits.Len8(record.Keep)
 	s.bytesReceived += bytes
-	// If a chunk has a len, the shell ignores tlast, unless it drops the chunk.
+	// If the metadata of a chunk has a length, the shell ignores tlast, unless it drops the chunk.
 	tlast := record.Last && (!s.isTCP() || length == 0 || s.dropReason != "")
 	last := tlast || length > 0 && s.bytesReceived >= length
 	problem, signal := "", "tkeep"
@@ -391,16 +388,15 @@ func (s *streams) emit() {
 	s.stats.Sent++
 }
 
-// Outgoing returns the datagrams that were completed in the last step, in order. They are valid until the next call of
-// Advance.
+// Outgoing returns the datagrams completed in the last step, in order. They are valid until the next call of Advance.
 func (n *Network) Outgoing() []Datagram { return n.udp.outgoing }
 
-// OutgoingTCP returns the chunks that were completed in the last step. They are valid as long as the result of
-// Outgoing. Their total length does not exceed the limit set by SetTCPCapacity.
+// OutgoingTCP returns the chunks completed in the last step. They are valid until the next call of Advance. Their total
+// length does not exceed the limit set by SetTCPCapacity.
 func (n *Network) OutgoingTCP() []Datagram { return n.tcp.outgoing }
 
-// LastRefusal returns the reason why a datagram or chunk from the role was last dropped, such as an unknown rank or
-// port, or nil.
+// LastRefusal returns the reason, such as an unknown rank or port, why a datagram or chunk from the role was last
+// dropped. It returns nil if none has been dropped.
 func (n *Network) LastRefusal() *FaultError { return n.lastRefusal }
 
 // Stats returns the counters for datagrams.
@@ -411,11 +407,11 @@ func (n *Network) TCPStats() state.Chunks {
 	return state.Chunks{Received: n.tcp.stats.Received, Sent: n.tcp.stats.Sent, Refused: n.tcp.stats.Refused}
 }
 
-// IsFaulty reports whether the role has broken the rules of its interface.
+// IsFaulty reports whether the role has broken a rule of its interface.
 func (n *Network) IsFaulty() bool { return n.fault != nil }
 
-// Overdue reports whether the role has been delaying a datagram for at least the given number of cycles, and
-// since which cycle.
+// Overdue reports whether the role has been delaying a datagram for at least the given number of cycles, and returns
+// the cycle in which the delay began.
 func (n *Network) Overdue(cycles uint64) (since uint64, ok bool) {
 	if w := n.Wait(); n.fault == nil && w.Signal != "" {
 		return w.Since, n.cycle-w.Since >= cycles
@@ -433,7 +429,7 @@ func (s *streams) isIdle() bool {
 // Cycle returns the most recent cycle reported by the simulator.
 func (n *Network) Cycle() uint64 { return n.cycle }
 
-// Wait describes what the exchange with the simulator is waiting for.
+// Wait describes the event that the exchange with the simulator is waiting for.
 func (n *Network) Wait() Wait {
 	if n.fault != nil {
 		return Wait{n.fault.Signal, n.fault.Cycle, n.fault.Problem}
@@ -450,8 +446,8 @@ func (n *Network) Wait() Wait {
 	return Wait{Since: n.lastTransfer, Text: "no datagram is in progress"}
 }
 
-// currentWait describes what the streams are waiting for. Its Text is empty if they are not waiting. moved is the
-// cycle of the last transfer, which is used if the start of the wait is unknown.
+// currentWait describes the event that the streams are waiting for. Its Text is empty if they are not waiting. moved is
+// the cycle of the last transfer, which is used if the start of the wait is unknown.
 func (s *streams) currentWait(moved uint64) Wait {
 	since := &s.state.StalledSince
 	switch {

@@ -8,15 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// lineFIFO is the number of lines from a role that can wait for the call to which they belong. It is the depth of
-// the FIFO between role and engine in upstream's templates.
+// lineFIFO is the number of lines from a role that can wait for their call: the depth of the FIFO between role and
+// engine in upstream's templates.
 const lineFIFO = 1 << 14
 
 // lineLen is the length of a line in bytes.
 const lineLen = 2 * protocol.WordLen
 
-// lastKeep is tkeep of a message's last line, indexed by the number of words in that line, as the deployed
-// engine sets it for a datagram from a host. An FPGA pads the messages that it sends to whole lines.
+// lastKeep is tkeep of a message's last line, indexed by the number of words in that line, as set by the deployed
+// engine for a datagram from a host. An FPGA pads its own messages to whole lines.
 var lastKeep = [3]uint8{0x00, 0x0f, 0xff}
 
 // Values of MPI_Feedback in upstream's wrapper.
@@ -28,12 +28,12 @@ const (
 // Call is a call made by the role.
 type Call struct {
 	protocol.Call
-	// Words is the call's count: the length of an outgoing message, or the length of the buffer for an incoming
-	// one. Rank is the other rank.
+	// Words is the call's count: the length of an outgoing message, or of the buffer for an incoming one. Rank is the
+	// other rank.
 	Words, Rank uint32
 	// Cycle is the cycle in which the call was transferred.
 	Cycle uint64
-	// callInProgress describes the call that was in progress when this one was transferred, or is empty.
+	// callInProgress describes the call in progress when this one was transferred. It is empty if the role had none.
 	callInProgress string
 }
 
@@ -48,13 +48,13 @@ func (c Call) String() string {
 	return fmt.Sprintf("%v of %d words %s rank %d (cycle %d%s)", c.Call, c.Words, direction, c.Rank, c.Cycle, during)
 }
 
-// messageLines returns the number of lines of a message. As on deployed nodes, a message of 0 words has one line.
+// messageLines returns the number of lines of a message. As on deployed nodes, a message of 0 words occupies one line.
 func messageLines(words uint32) uint32 { return max(1, words/2+words%2) }
 
-// FaultError reports that a role has broken the rules of its interface. The engine then waits forever, as a
-// deployed engine does or may do.
+// FaultError reports that a role broke a rule of its interface. The engine then waits forever, as a deployed engine
+// does or may do.
 type FaultError struct {
-	// Signal is the signal at fault, and Cycle is the time of the fault.
+	// Signal is the signal at fault, and Cycle is the cycle of the fault.
 	Signal string
 	Cycle  uint64
 	// Problem describes the fault and the correct behavior.
@@ -65,9 +65,9 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("%s at cycle %d: %s", e.Signal, e.Cycle, e.Problem)
 }
 
-// Wait describes an event that the exchange with the simulator is waiting for.
+// Wait describes an event for which the exchange with the simulator is waiting.
 type Wait struct {
-	// Signal is the signal that delays the exchange. It is empty if the network causes the delay.
+	// Signal is the signal that delays the exchange, or empty if the network causes the delay.
 	Signal string
 	// Since is the cycle in which the wait began.
 	Since uint64
@@ -87,14 +87,14 @@ const (
 	faulty                  // final: the role has broken a rule
 )
 
-// earlyLine is a line that arrived before the call to which it belongs.
+// earlyLine is a line that arrived before its call.
 type earlyLine struct {
 	record Record
 	cycle  uint64
 }
 
-// Port implements the engine's side of the role's interface. Like the deployed engine, it handles one call at a
-// time. It also stores the next call and its lines.
+// Port implements the engine's side of the role's interface. Like the deployed engine, it handles one call at a time,
+// and stores the next call and its lines meanwhile.
 type Port struct {
 	rank, size int
 	maxWords   uint32 // maximum message length in words
@@ -105,14 +105,14 @@ type Port struct {
 	nextCall Call
 	hasNext  bool // nextCall is pending
 	early    []earlyLine
-	// linesDone is the number of lines of the message collected or handed over so far, out of total.
+	// linesDone is the number of lines, out of linesTotal, collected from the role or handed over to it so far.
 	linesDone, linesTotal uint32
 	messageWords          uint32 // length of the message being handed over
 	feedback              uint8
 
 	cycle        uint64 // the most recent one reported
 	lastTransfer uint64 // cycle of the last transfer on any stream
-	// lines and feedbacks are the numbers of records for the role that the simulator holds. stalledSince is
+	// lines and feedbacks are the numbers of records for the role held by the simulator. stalledSince is
 	// StreamState.StalledSince.
 	lines, feedbacks uint32
 	stalledSince     [numKinds]uint64
@@ -120,7 +120,7 @@ type Port struct {
 	findings
 }
 
-// NewPort returns the Port of a rank for messages of up to words words. buf must have length BufferLen(words).
+// NewPort returns the Port of a rank for messages of at most words words. buf must have length BufferLen(words).
 func NewPort(rank, size int, words uint32, buf []byte) *Port {
 	p := &Port{rank: rank, size: size, maxWords: words, buf: buf}
 	for i := range p.stalledSince {
@@ -154,7 +154,7 @@ func (p *Port) PrepareStep(step *Step, lines uint32) error {
 	return nil
 }
 
-// appendLines appends as many lines as the simulator can hold.
+// appendLines appends as many lines as fit in the simulator's FIFO and in the step.
 func (p *Port) appendLines(step *Step, lines uint32) {
 	for ; p.linesDone < p.linesTotal && p.lines < lines && len(step.Records) < MaxRecords-1; p.linesDone++ {
 		r := Record{Kind: KindIn, Keep: 0xff, Last: p.linesDone == p.linesTotal-1,
@@ -167,7 +167,7 @@ func (p *Port) appendLines(step *Step, lines uint32) {
 	}
 }
 
-// finish ends a call after the role has received its feedback.
+// finish ends a call once the role has received its feedback.
 func (p *Port) finish() error {
 	if p.feedback == feedbackFail && p.call.IsSend() { // the role sends its lines again
 		p.phase, p.linesDone, p.linesTotal = collecting, 0, messageLines(p.call.Words)
@@ -181,7 +181,7 @@ func (p *Port) finish() error {
 	return p.startCall(p.nextCall)
 }
 
-// Advance processes the result of a step. It returns ErrFrame, or a *FaultError, which is reported only once.
+// Advance processes the result of a step. The error is ErrFrame, or a *FaultError, which is returned only once.
 func (p *Port) Advance(result *Result) error {
 	before := p.cycle
 	if result.Cycle < before || result.Lines > p.lines || result.Feedbacks > p.feedbacks {
@@ -205,7 +205,7 @@ func (p *Port) Advance(result *Result) error {
 	return nil
 }
 
-// fail records a fault, after which the port never recovers.
+// fail records a fault. The port never recovers from it.
 func (p *Port) fail(err error) error {
 	if f, ok := errors.AsType[*FaultError](err); ok {
 		p.phase, p.fault = faulty, f
@@ -243,7 +243,7 @@ func (p *Port) handleTransfer(record Record, at uint64) error {
 	return nil
 }
 
-// context describes how far the role's current call has got on stream k, for the message of a fault.
+// context describes the progress of the role's current call on stream k, for the message of a fault.
 func (p *Port) context(k Kind) string {
 	switch {
 	case p.phase == idle:
@@ -280,7 +280,7 @@ func (p *Port) startCall(c Call) error {
 	return p.addEarlyLines()
 }
 
-// addEarlyLines collects lines that arrived before the call to which they belong.
+// addEarlyLines collects the lines that arrived before their call.
 func (p *Port) addEarlyLines() error {
 	n := 0
 	for ; n < len(p.early) && p.phase == collecting; n++ {
@@ -320,8 +320,7 @@ func (p *Port) addLine(record Record, at uint64) error {
 	return nil
 }
 
-// NextCall returns a call to be executed, together with its message or the buffer for it. It returns each call only
-// once.
+// NextCall returns a call to execute, and its message or the buffer for it. It returns each call only once.
 func (p *Port) NextCall() (c Call, data []byte, ok bool) {
 	if p.phase != callReady {
 		return c, nil, false
@@ -330,7 +329,7 @@ func (p *Port) NextCall() (c Call, data []byte, ok bool) {
 	return p.call, p.buf[:int(p.call.Words)*protocol.WordLen], true
 }
 
-// CompleteSend completes a send. If ok is false, the role sends the lines again.
+// CompleteSend completes a send. If ok is false, the role sends the lines of the message again.
 func (p *Port) CompleteSend(ok bool) {
 	p.phase, p.linesTotal, p.linesDone, p.feedback = answering, 0, 0, feedbackOK
 	if !ok {
@@ -338,24 +337,24 @@ func (p *Port) CompleteSend(ok bool) {
 	}
 }
 
-// CompleteReceive completes a receive of words words, which the caller has written to the buffer returned by NextCall.
+// CompleteReceive completes a receive of words words, already written to the buffer returned by NextCall.
 func (p *Port) CompleteReceive(words uint32) {
 	p.phase, p.messageWords, p.linesTotal, p.linesDone, p.feedback = answering, words, messageLines(words), 0, feedbackOK
 	clear(p.buf[int(words)*protocol.WordLen : int(p.linesTotal)*lineLen]) // clear the rest of the last line
 }
 
-// Retry makes NextCall return a failed receive once more, since the role is still waiting for its lines.
+// Retry makes NextCall return a failed receive again, because the role is still waiting for its lines.
 func (p *Port) Retry() { p.phase = callReady }
 
-// BufferLen returns the length of the buffer that a Port needs for messages of up to words words. It is a multiple
-// of the length of a line.
+// BufferLen returns the length of a Port's buffer for messages of at most words words, a multiple of the length of a
+// line.
 func BufferLen(words uint32) int { return int(messageLines(words)) * lineLen }
 
-// IsFaulty reports whether the role has broken the rules of its interface.
+// IsFaulty reports whether the role has broken a rule of its interface.
 func (p *Port) IsFaulty() bool { return p.fault != nil }
 
-// Overdue reports whether the role has been delaying a message for at least the given number of cycles, and
-// since which cycle.
+// Overdue reports whether the role has been delaying a message for at least the given number of cycles, and returns the
+// cycle in which the delay began.
 func (p *Port) Overdue(cycles uint64) (since uint64, ok bool) {
 	switch {
 	case p.phase == faulty:
@@ -378,7 +377,7 @@ func (p *Port) IsIdle() bool { return p.phase == idle && p.lines == 0 && p.feedb
 // Cycle returns the most recent cycle reported by the simulator.
 func (p *Port) Cycle() uint64 { return p.cycle }
 
-// Wait describes what the exchange with the simulator is waiting for.
+// Wait describes the event for which the exchange with the simulator is waiting.
 func (p *Port) Wait() Wait {
 	switch {
 	case p.fault != nil:

@@ -2,26 +2,25 @@ package cosim
 
 import "fmt"
 
-// Rule is a rule of AXI4-Stream that a role can break. The simulator reports each rule at most once for each
-// stream.
+// Rule is a rule of AXI4-Stream that a role can break. The simulator reports each rule at most once per stream.
 type Rule uint8
 
 const (
-	// RuleNone is the Rule of a record that is a transfer.
+	// RuleNone marks a record as a transfer.
 	RuleNone Rule = iota
-	// RuleKeepValid requires valid to stay 1 until ready is 1. Data is the cycle since which valid had been 1.
+	// RuleKeepValid requires valid to stay 1 until ready is 1. Data is the cycle since which valid was 1.
 	RuleKeepValid
-	// RuleStable requires data, keep and last not to change until ready is 1. Data, Keep and Last contain the
-	// bits that changed.
+	// RuleStable requires data, keep and last to stay unchanged until ready is 1. Data, Keep and Last contain the
+	// changed bits.
 	RuleStable
-	// RuleDefined requires valid to be 0 or 1 and, while valid is 1, data, keep, last and ready to be 0 or 1 as
-	// well. Data, Keep and Last contain the undefined bits. If they are all 0, the undefined signal is valid
-	// or, on a stream to the role, ready.
+	// RuleDefined requires valid to be 0 or 1 and, while valid is 1, data, keep, last and ready to be 0 or 1 as well.
+	// Data, Keep and Last contain the undefined bits. If all of them are 0, the undefined signal is valid or, on a
+	// stream to the role, ready.
 	RuleDefined
-	// RuleIndependent requires valid not to wait for ready. Data is the cycle in which ready was set. The
-	// simulator holds ready low 4 times, each time for a different number of cycles. It reports a broken rule
-	// if valid never came during such a hold but always within 16 cycles of ready afterwards. A role that
-	// breaks this rule can still exchange messages with an engine whose ready does not wait for valid.
+	// RuleIndependent requires valid not to wait for ready. Data is the cycle in which ready was set. The simulator
+	// holds ready low 4 times, each time for a different number of cycles. It reports a broken rule if valid never came
+	// during such a hold but always within 16 cycles of ready afterwards. A role that breaks this rule can still
+	// exchange messages with an engine whose ready does not wait for valid.
 	RuleIndependent
 	numRules
 )
@@ -37,7 +36,7 @@ func (r Rule) appliesTo(k Kind) bool {
 	return false
 }
 
-// findings are faults of a role that do not stop the exchange.
+// findings are the faults of a role that do not stop the exchange.
 type findings []*FaultError
 
 // TakeFindings returns the findings recorded since the previous call.
@@ -47,8 +46,8 @@ func (f *findings) TakeFindings() []*FaultError {
 	return list
 }
 
-// brokenRule returns the fault that a record reports. context describes the current call or datagram. For
-// RuleIndependent, broken records a finding instead and returns nil.
+// brokenRule returns the fault reported by a record. context describes the current call or datagram. For
+// RuleIndependent, brokenRule instead records a finding and returns nil.
 func (f *findings) brokenRule(b Boundary, r Record, at uint64, context string) *FaultError {
 	signal, problem := ruleProblem(b, r)
 	fault := &FaultError{b.signal(r.Kind, signal), at, problem + context}
@@ -59,8 +58,7 @@ func (f *findings) brokenRule(b Boundary, r Record, at uint64, context string) *
 	return fault
 }
 
-// ruleProblem returns the signal at fault, and a description of the fault, for a record that reports a broken
-// rule.
+// ruleProblem returns the signal at fault and a description of the fault, for a record that reports a broken rule.
 func ruleProblem(boundary Boundary, record Record) (signal, problem string) {
 	signal = changedSignal(boundary, record)
 	switch {
@@ -79,7 +77,7 @@ func ruleProblem(boundary Boundary, record Record) (signal, problem string) {
 	return signal, "neither 0 nor 1 while tvalid is 1" + describeBits(boundary, record)
 }
 
-// changedSignal returns the signal whose bits are set in a record, or "".
+// changedSignal returns the first signal with a bit set in the record, or "" if no bit is set.
 func changedSignal(b Boundary, record Record) string {
 	isCall := !b.Network() && record.Kind == KindCall // its number is in Keep
 	switch {
@@ -93,7 +91,7 @@ func changedSignal(b Boundary, record Record) string {
 	return ""
 }
 
-// describeBits describes the bits that are set in a record.
+// describeBits describes the bits set in a record.
 func describeBits(b Boundary, record Record) string {
 	if !b.Network() && record.Kind == KindCall {
 		switch {
@@ -113,7 +111,7 @@ func describeBits(b Boundary, record Record) string {
 	return ""
 }
 
-// upperSignals maps the names of signals to upper case, which is used for the streams of metadata.
+// upperSignals maps the names of signals to upper case, as used by the metadata streams.
 var upperSignals = map[string]string{"tvalid": "TVALID", "tready": "TREADY", "tdata": "TDATA", "tkeep": "TKEEP",
 	"tlast": "TLAST"}
 

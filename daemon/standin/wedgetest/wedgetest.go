@@ -1,7 +1,7 @@
-// Package wedgetest fails a test in which a stand-in receives packets that would wedge a deployed FPGA or
-// corrupt the data that it receives. A stand-in detects such packets by rules that the tests of package
-// handshake check against the model of the MPE. Tests that send such packets on purpose, or that duplicate
-// packets in the network, do not use it.
+// Package wedgetest fails a test in which a stand-in receives packets that would wedge a deployed FPGA or corrupt the
+// data that it receives. A stand-in detects such packets by rules that the tests of package handshake check against the
+// model of the MPE. Tests that send such packets on purpose, or that duplicate packets in the network, do not use this
+// package.
 package wedgetest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Check fails the test if the engine has detected such packets.
+// Check fails the test if the engine has detected packets that would have wedged an FPGA.
 func Check(t testing.TB, e *mpe.Engine) {
 	t.Helper()
 	rank := 0
@@ -25,8 +25,8 @@ func Check(t testing.TB, e *mpe.Engine) {
 	})
 }
 
-// Log returns a logger for a daemon. The logger writes to log, which may be nil, and fails the test if a
-// stand-in of the daemon detects such packets.
+// Log returns a logger for a daemon. The logger writes to log, unless it is nil, and fails the test if a stand-in of
+// the daemon detects packets that would have wedged an FPGA.
 func Log(t testing.TB, log *zap.Logger) *zap.Logger {
 	core := zapcore.Core(wedgeChecker{t})
 	if log != nil {
@@ -35,7 +35,7 @@ func Log(t testing.TB, log *zap.Logger) *zap.Logger {
 	return zap.New(core)
 }
 
-// wedgeChecker is a log core that fails a test.
+// wedgeChecker is a log core that fails a test on lines of level error and above.
 type wedgeChecker struct{ t testing.TB }
 
 func (wedgeChecker) Enabled(l zapcore.Level) bool        { return l >= zapcore.ErrorLevel }

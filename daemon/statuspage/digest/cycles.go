@@ -10,23 +10,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxCycles is the maximum number of cycles that are reported.
+// maxCycles is the maximum number of reported cycles.
 const maxCycles = 8
 
-// Cycle is a sequence of ranks in which each rank waits for the next one, and the last rank waits for the
-// first. It is a deadlock unless one of the ranks has another operation pending.
+// Cycle is a sequence of ranks in which each rank waits for the next one, and the last rank waits for the first. It is
+// a deadlock unless another pending operation lets one of the ranks continue.
 type Cycle struct {
 	Ranks []int `json:"ranks"`
-	// Seconds is the age of the cycle, which is the age of its youngest wait.
+	// Seconds is the age of the cycle in seconds, which is the age of its youngest wait.
 	Seconds float64 `json:"age_seconds"`
 	// Text describes the cycle without its age.
 	Text string `json:"text"`
 }
 
-// findCycles returns the cycles in ws and marks the waits that are part of one. It ignores waits that cannot contribute
-// to a deadlock: brief waits; receives from any source, which any other rank may complete; sends whose call is done,
-// which block nothing; and receives that have cleared the peer to send, which wait for packets and not for another
-// call. For each strongly connected component of the graph, it returns one cycle: the shortest one through the
+// findCycles returns the cycles in ws and marks their waits. It ignores waits that cannot contribute to a deadlock:
+// brief waits; receives from any source, because any other rank may complete them; sends whose call is done, because
+// they block nothing; and receives that have cleared the peer to send, because they wait for packets and not for
+// another call. For each strongly connected component of the graph, it returns one cycle: the shortest one through the
 // component's oldest wait.
 func findCycles(ws []Wait) []Cycle {
 	asks := make(map[pair]bool)
@@ -59,7 +59,7 @@ func findCycles(ws []Wait) []Cycle {
 		if len(found) == maxCycles {
 			break
 		}
-		// A path back exists only if both ranks are in the same component.
+		// Only ranks in the same component are part of a cycle.
 		if !blocks(wait) || part[wait.Rank] != part[wait.Peer] || done[part[wait.Rank]] {
 			continue
 		}
@@ -69,10 +69,10 @@ func findCycles(ws []Wait) []Cycle {
 	return found
 }
 
-// isBlocking reports whether the rank cannot continue before its peer acts.
+// isBlocking reports whether the rank cannot continue until its peer acts.
 func (w *Wait) isBlocking() bool { return w.Peer != AnyRank && w.Age() != Brief && !w.Cancelled }
 
-// newCycle returns the cycle that consists of ranks, and marks its waits.
+// newCycle returns the cycle of the given ranks, and marks its waits.
 func newCycle(ranks []int, edges map[pair][]*Wait) Cycle {
 	cycle := Cycle{Ranks: ranks, Seconds: math.Inf(1), Text: cycleText(ranks)}
 	for i, rank := range ranks {
@@ -85,7 +85,7 @@ func newCycle(ranks []int, edges map[pair][]*Wait) Cycle {
 	return cycle
 }
 
-// cycleText returns "cycle 2 → 0 → 1 → 2".
+// cycleText returns the text of a cycle, such as "cycle 2 → 0 → 1 → 2".
 func cycleText(ranks []int) string {
 	var b strings.Builder
 	b.WriteString("cycle ")
@@ -100,5 +100,5 @@ func cycleText(ranks []int) string {
 	return b.String()
 }
 
-// maxCycleRanks is the maximum number of ranks, not counting the last one, in the text of a cycle.
+// maxCycleRanks is the maximum number of ranks, excluding the last one, in the text of a cycle.
 const maxCycleRanks = 8

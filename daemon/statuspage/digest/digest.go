@@ -10,22 +10,22 @@ import (
 // AnyRank is the Peer of a receive from any source.
 const AnyRank = -1
 
-// Digest is a status prepared for display. It shares memory with the status, which must not be modified.
+// Digest is a status prepared for display. It shares memory with the status, so the caller must not modify the status.
 type Digest struct {
-	// Doubtful is set if the status may be incomplete or wrong. Problems then contains the details.
+	// Doubtful is set if the status may be incomplete or wrong. Problems then lists the details.
 	Doubtful bool `json:"doubtful,omitempty"`
 	// Waits lists the waiting operations, oldest first.
 	Waits []Wait `json:"waits"`
-	// Cycles lists cycles of ranks that wait for each other.
+	// Cycles lists the cycles of ranks that wait for each other.
 	Cycles []Cycle `json:"cycles"`
-	// Problems is sorted by severity, with failures first.
+	// Problems is sorted by severity, failures first.
 	Problems []Problem `json:"problems"`
 	// Hosts and StandIns are the numbers of local ranks with these roles.
 	Hosts    int `json:"hosts"`
 	StandIns int `json:"stand_ins"`
 	// Ranks lists the local ranks in rank order.
 	Ranks []Rank `json:"ranks"`
-	// Peers has an entry for each local rank and each of its peers, in rank order.
+	// Peers contains an entry for each local rank and each of its peers, in rank order.
 	Peers []Peer `json:"peers"`
 	// Total is the sum of the rates of all local ranks.
 	Total Rates `json:"total"`
@@ -34,13 +34,12 @@ type Digest struct {
 	Unexpected int `json:"unexpected"`
 }
 
-// Rates contains differences per second between two statuses. A message between two local ranks is counted at
-// both.
+// Rates contains differences per second between two statuses. Both ranks count a message between two local ranks.
 type Rates struct {
-	// Known is set if both statuses come from the same run of the daemon.
+	// Known is set if both statuses describe the same run of the daemon.
 	Known    bool    `json:"known"`
 	Messages float64 `json:"messages_per_second"`
-	// Bytes counts whole packets, including their headers.
+	// Bytes is the rate of bytes in whole packets, including their headers.
 	Bytes           float64 `json:"bytes_per_second"`
 	Retransmissions float64 `json:"retransmissions_per_second"`
 	Drops           float64 `json:"drops_per_second"`
@@ -62,7 +61,7 @@ func (r *Rates) add(o Rates) {
 	r.Drops += o.Drops
 }
 
-// New returns the digest of s. Rates are computed relative to the earlier status before, which may be nil.
+// New returns the digest of s. Rates are relative to the earlier status before; they are unknown if before is nil.
 func New(s, before *state.Status) *Digest {
 	digest := &Digest{Doubtful: len(s.Warnings()) > 0, Waits: collectWaits(s), Problems: findProblems(s),
 		Ranks: make([]Rank, 0, len(s.Ranks)), Peers: []Peer{}}
@@ -101,7 +100,7 @@ func New(s, before *state.Status) *Digest {
 	return digest
 }
 
-// splitBrief returns the waits that are not brief, and the number of waits that are.
+// splitBrief returns the waits that are not brief, and the number of brief waits.
 func (d *Digest) splitBrief() (old []Wait, brief int) {
 	n := slices.IndexFunc(d.Waits, func(w Wait) bool { return w.Age() == Brief }) // sorted, oldest first
 	if n < 0 {
@@ -110,7 +109,7 @@ func (d *Digest) splitBrief() (old []Wait, brief int) {
 	return d.Waits[:n], len(d.Waits) - n
 }
 
-// Brief returns the number of waits that are too short to be shown.
+// Brief returns the number of waits too short to be shown.
 func (d *Digest) Brief() int {
 	_, brief := d.splitBrief()
 	return brief
@@ -119,8 +118,7 @@ func (d *Digest) Brief() int {
 // pair identifies a local rank and one of its peers.
 type pair struct{ rank, peer int }
 
-// secondsBetween returns the time in seconds between two statuses of the same run of a daemon, or 0 if they are not of
-// the same run.
+// secondsBetween returns the time in seconds between two statuses of the same run of a daemon, and 0 otherwise.
 func secondsBetween(s, before *state.Status) float64 {
 	if before == nil || before.PID != s.PID || !before.Started.Equal(s.Started) {
 		return 0

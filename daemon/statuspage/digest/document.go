@@ -2,8 +2,8 @@ package digest
 
 import "github.com/zrlmpi/zrlmpid/mpe/state"
 
-// Document is a status in the form in which /status.json and `zrlctl status --json` present it: the state of
-// the engines and the conclusions drawn from it.
+// Document is a status as presented by /status.json and `zrlctl status --json`: the state of the engines and the
+// conclusions drawn from it.
 type Document struct {
 	*state.Status
 	Verdict  Verdict   `json:"verdict"`

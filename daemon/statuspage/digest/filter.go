@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Filter selects waits, ranks and peers that match all of its words. A number such as 2 matches a rank on
-// either side, 2>17 matches a pair of ranks, and any other word matches part of an address, profile, error or
-// other text.
+// Filter selects the waits, ranks and peers that match all of its words. A number such as 2 matches a rank on either
+// side, 2>17 matches a pair of ranks, and any other word matches part of an address, profile, error or other text.
 type Filter struct{ words []string }
 
 // NewFilter returns a filter for the space-separated words in text.
 func NewFilter(text string) Filter { return Filter{strings.Fields(strings.ToLower(text))} }
 
-// matches reports whether an item about two ranks, with the given texts, matches the filter.
+// matches reports whether the filter matches an item about two ranks with the given texts.
 func (f Filter) matches(rank, peer int, texts ...string) bool {
 	if len(f.words) == 0 {
 		return true
@@ -34,8 +33,8 @@ func (f Filter) matches(rank, peer int, texts ...string) bool {
 	return true
 }
 
-// Waits returns the matching waits, oldest first, without brief ones. others is the number of waits that are
-// not brief and do not match.
+// Waits returns the matching waits, oldest first, without brief ones. others is the number of other waits that are not
+// brief.
 func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	old, _ := d.splitBrief()
 	for i := range old {
@@ -46,8 +45,8 @@ func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	return fit, len(old) - len(fit)
 }
 
-// Peers returns the matching peers in order o, with one entry for each pair of local ranks. Unless all is set,
-// silent peers are counted instead of returned.
+// Peers returns the matching peers in the given order, with one entry for each pair of local ranks. Unless all is set,
+// it counts silent peers instead of returning them.
 func (f Filter) Peers(d *Digest, order Order, all bool) (fit []*Peer, silent, others int) {
 	list := d.mergePairs()
 	for i := range list {
@@ -67,11 +66,11 @@ func (f Filter) Peers(d *Digest, order Order, all bool) (fit []*Peer, silent, ot
 	return fit, silent, others
 }
 
-// maxListedIdle is the maximum number of local ranks for which idle ranks are listed, too.
+// maxListedIdle is the maximum number of local ranks up to which Ranks lists idle ranks as well.
 const maxListedIdle = 8
 
-// Ranks returns the matching local ranks. If there are more than maxListedIdle local ranks and all is not set, idle
-// ranks are returned separately.
+// Ranks returns the matching local ranks. With more than maxListedIdle local ranks, it returns idle ranks separately
+// unless all is set.
 func (f Filter) Ranks(digest *Digest, all bool) (fit, idle []*Rank) {
 	waiting := make(map[int]bool)
 	for i := range digest.Waits {

@@ -11,8 +11,8 @@ type Order int
 
 // Sort orders of peers.
 const (
-	// ByProblem lists unreachable peers first. The others follow in the order of their oldest waits, then of
-	// their retransmissions and drops, then of their traffic.
+	// ByProblem lists unreachable peers first, then peers by the age of their oldest wait, then by retransmissions and
+	// drops, then by traffic.
 	ByProblem Order = iota
 	// ByTraffic lists the peers with the most traffic first.
 	ByTraffic
@@ -40,7 +40,7 @@ func ParseOrder(name string) (Order, bool) {
 	return Order(max(i, 0)), i >= 0
 }
 
-// Sort sorts peers. Peers that compare equal are sorted by rank.
+// Sort sorts peers in order o. It sorts peers that compare equal by rank.
 func Sort(ps []*Peer, o Order) {
 	slices.SortFunc(ps, func(peer, b *Peer) int {
 		byRank := cmp.Or(cmp.Compare(peer.Rank, b.Rank), cmp.Compare(peer.Peer, b.Peer))
@@ -60,7 +60,7 @@ func Sort(ps []*Peer, o Order) {
 	})
 }
 
-// severity returns the severity of a peer's problems, or 0 if it has none.
+// severity returns the severity of a peer's problems, or 0 without problems.
 func (p *Peer) severity() int {
 	switch {
 	case p.Refuses != "":
@@ -73,7 +73,7 @@ func (p *Peer) severity() int {
 	return 0
 }
 
-// waitAge returns the age of the peer's oldest wait, or 0 if the wait is brief.
+// waitAge returns the age of the peer's oldest wait, or 0 if that wait is brief.
 func (p *Peer) waitAge() float64 {
 	if AgeOf(p.OldestWait) == Brief {
 		return 0

@@ -1,7 +1,7 @@
 package digest
 
-// mergePairs returns the peers with a single entry for each pair of local ranks: the entry of the lower rank, to
-// which the problems seen by the other rank are added.
+// mergePairs returns the peers with a single entry for each pair of local ranks: the entry of the lower rank, extended
+// by the problems seen by the other rank.
 func (d *Digest) mergePairs() []Peer {
 	place := make(map[pair]int, len(d.Peers))
 	for i := range d.Peers {
@@ -22,8 +22,8 @@ func (d *Digest) mergePairs() []Peer {
 	return list
 }
 
-// mergeOther adds the counts of the pair's other rank. It does not add packets and messages, because the packets sent
-// by one rank are those received by the other.
+// mergeOther adds the counts of the pair's other rank, except packets and messages: each packet sent by one rank is
+// already counted as received by the other.
 func (p *Peer) mergeOther(other *Peer) {
 	both := *p.State
 	p.Local = true

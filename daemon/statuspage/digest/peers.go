@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// State is an alias of state.Peer. Under its own name, an embedded state.Peer would collide with the field Peer.
+// State is an alias of state.Peer. Embedded under its own name, state.Peer would collide with the field Peer.
 type State = state.Peer
 
 // Peer is one of the peers of a local rank.
@@ -16,11 +16,11 @@ type Peer struct {
 	// Rank is the local rank, and Peer is the remote rank.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// PacketsSent is the number of packets sent, of all types. Drops is the number of received packets that
-	// were dropped. Both include retransmissions.
+	// PacketsSent is the number of packets of all types sent, and Drops the number of received packets dropped. Both
+	// include retransmissions.
 	PacketsSent uint64 `json:"packets_sent"`
 	Drops       uint64 `json:"drops"`
-	// OldestWait is the age in seconds of the oldest wait between the two ranks, or 0.
+	// OldestWait is the age in seconds of the oldest wait between the two ranks, or 0 if neither waits.
 	OldestWait float64 `json:"oldest_wait_seconds,omitempty"`
 	Rates      Rates   `json:"rates"`
 	// Local is set if both ranks are local and the entry represents both.
@@ -52,10 +52,10 @@ func collectPeers(r *state.Rank) []Peer {
 // DropReasons returns the number of dropped packets for each reason, most frequent first.
 func (p *Peer) DropReasons() []Count { return SortedCounts[state.DropReason](p.Dropped[:]) }
 
-// EventCounts returns the number of other events of each kind, most frequent first.
+// EventCounts returns the number of events of each kind, most frequent first.
 func (p *Peer) EventCounts() []Count { return SortedCounts[state.Event](p.Events[:]) }
 
-// SortedCounts returns the non-zero counts in a table indexed by K, highest first.
+// SortedCounts returns the non-zero counts of a table indexed by K, highest first.
 func SortedCounts[K interface {
 	~uint8
 	String() string
@@ -78,7 +78,7 @@ func (p *Peer) RoundTrip() float64 {
 	return p.Extended.RoundTrip
 }
 
-// ratesSince returns the rates relative to an earlier state of the peer.
+// ratesSince returns the rates relative to the peer's state the given number of seconds earlier.
 func (p *Peer) ratesSince(before *Peer, seconds float64) Rates {
 	if before == nil || seconds <= 0 {
 		return Rates{}
@@ -96,11 +96,11 @@ func (p *Peer) ratesSince(before *Peer, seconds float64) Rates {
 	}
 }
 
-// Active reports whether a message, packet or error has ever been exchanged with the peer.
+// Active reports whether a message, packet or error was ever exchanged with the peer.
 func (p *Peer) Active() bool {
 	return p.PacketsIn+p.PacketsSent+p.Failed+p.Drops > 0 || p.OldestWait > 0 || p.Unreachable() ||
 		p.Unexpected+p.QueuedSends > 0
 }
 
-// Unreachable reports whether sends to the peer are refused or fail.
+// Unreachable reports whether the rank refuses sends to the peer, or the network fails them.
 func (p *Peer) Unreachable() bool { return p.Refuses != "" || p.NetworkError != "" }

@@ -41,7 +41,7 @@ type Problem struct {
 	Action string `json:"action,omitempty"`
 }
 
-// NoProblems returns the text for a daemon without problems, which includes the number of recent failures.
+// NoProblems returns the text for a daemon without problems, including the number of recent failures.
 func NoProblems(s *state.Status) string {
 	n := 0
 	for i := range s.Failures {

@@ -16,8 +16,8 @@ type Rank struct {
 	Rates      Rates `json:"rates"`
 }
 
-// OffloadText describes which kernel offloads the rank's UDP socket uses. It returns "-" for a rank without
-// such a socket.
+// OffloadText describes the kernel offloads used by the rank's UDP socket. It returns "-" if the rank has no UDP
+// socket.
 func (r *Rank) OffloadText() string {
 	offload := r.Offload
 	if offload == nil {

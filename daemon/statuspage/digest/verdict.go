@@ -9,10 +9,10 @@ import (
 // Verdict is a one-line summary of a digest.
 type Verdict struct {
 	Level Level `json:"level"`
-	// Text describes the most severe problem. More contains details, or is empty.
+	// Text describes the most severe problem. More adds details, if any.
 	Text string `json:"text"`
 	More string `json:"more,omitempty"`
-	// Announcement is the text for screen readers. It does not change merely because time passes.
+	// Announcement is the text for screen readers. The mere passage of time does not change it.
 	Announcement string `json:"announcement"`
 }
 

@@ -12,28 +12,28 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Wait is an operation that is waiting for a packet.
+// Wait is an operation that waits for a packet.
 type Wait struct {
-	// Rank is waiting for Peer, which is AnyRank for a receive from any source.
+	// Rank is the waiting rank. Peer is the rank that it waits for, or AnyRank for a receive from any source.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// Remote is set if Rank is not one of the daemon's ranks. The wait is then inferred from a packet sent by
+	// Remote is set if Rank is not one of the daemon's ranks. The daemon then infers the wait from a packet sent by
 	// Rank.
 	Remote    bool      `json:"remote,omitempty"`
 	Direction Direction `json:"direction"`
-	// For is the type of packet that Rank is waiting for, or 0 for a message that is held back.
+	// For is the type of packet that Rank waits for, or 0 if its message is held back.
 	For protocol.Type `json:"waits_for,omitempty"`
-	// Seconds is the age of the wait.
+	// Seconds is the age of the wait in seconds.
 	Seconds float64 `json:"age_seconds"`
 	// Bytes is the length of the message, or 0 if it is unknown.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Retransmissions is the number of the message's packets that were retransmitted. Queued is the number of
-	// messages queued behind it.
+	// Retransmissions is the number of the message's packets that were retransmitted. Queued is the number of messages
+	// queued behind this message.
 	Retransmissions int `json:"retransmissions,omitempty"`
 	Queued          int `json:"queued,omitempty"`
-	// Cancelled is set if the call that started a send is done but the transfer continues.
+	// Cancelled is set for a send whose call is done while its transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// LaterOperations is the number of later operations of the same rank that are waiting for the same peer.
+	// LaterOperations is the number of later operations of the same rank that wait for the same peer.
 	LaterOperations int `json:"also,omitempty"`
 	// Text describes the wait without its age.
 	Text string `json:"text"`
@@ -50,7 +50,7 @@ const (
 	Receive Direction = "receive"
 )
 
-// Age classifies waits by how long they have lasted.
+// Age classifies waits by duration.
 type Age int
 
 // A Brief wait is normal; a Long wait needs attention.
@@ -80,7 +80,7 @@ func AgeOf(seconds float64) Age {
 // Age classifies the wait by its duration.
 func (w *Wait) Age() Age { return AgeOf(w.Seconds) }
 
-// Detail returns details that Text omits: length, retransmissions and queued messages.
+// Detail returns the details omitted by Text: length, retransmissions and queued messages.
 func (w *Wait) Detail() string {
 	var parts []string
 	if w.Bytes > 0 {
@@ -105,8 +105,8 @@ func (w *Wait) Detail() string {
 	return strings.Join(parts, ", ")
 }
 
-// collectWaits returns the waits in a status, oldest first. It returns one entry for each rank and peer, which
-// includes the number of further waits. It omits the receive in which a stand-in's kernel waits for work.
+// collectWaits returns the waits in a status, oldest first. It returns one entry for each rank and peer, and counts
+// further waits in that entry. It omits the receive in which a stand-in's kernel waits for work.
 func collectWaits(s *state.Status) []Wait {
 	ws := []Wait{}
 	local := make(map[int]bool, len(s.Ranks))
@@ -155,8 +155,8 @@ func collectWaits(s *state.Status) []Wait {
 	return oncePerPair(ws)
 }
 
-// oncePerPair keeps only the first of the sorted waits of each rank for each peer. Sends whose call is done are kept as
-// a separate entry.
+// oncePerPair keeps only the first of the sorted waits of each rank for each peer. It keeps the sends whose call is
+// done in a separate entry.
 func oncePerPair(ws []Wait) []Wait {
 	type key struct {
 		rank, peer int
