@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Queue holds values that become due later. It returns them in the order of their times; values with the same
-// time are returned in the order in which they were pushed. The zero value is an empty queue.
+// Queue holds values until they are due. It returns them in order of due time, and values due at the same time in the
+// order in which they were pushed. The zero value is an empty queue.
 type Queue[T any] struct {
 	items timedHeap[T]
 	next  uint64
