@@ -21,8 +21,8 @@ func (c *Conn) keepDialing(p *peer) {
 		case err == nil:
 			connected = true
 			if c.serve(p, conn.(*net.TCPConn)) {
-				// If the peer closes the connection at once, for example because its rank map does not list us, n keeps
-				// counting.
+				// If the peer closes the connection at once, for example because its rank map does not list us, the
+				// back-off keeps growing.
 				n = 0
 			}
 		case connected && isRefused(err):
