@@ -50,9 +50,9 @@ type ruleState struct {
 
 // Delivery is one delivery of a datagram.
 type Delivery struct {
-	// Time from sending to delivery.
+	// After is the time from sending to delivery.
 	After time.Duration
-	// Index of the bit to invert, or -1.
+	// Flip is the index of the bit to invert, or -1.
 	Flip int
 }
 
