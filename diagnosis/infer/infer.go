@@ -46,8 +46,8 @@ type Observation struct {
 	Waiter, Peer int
 	Kind         state.Kind // of the peer
 	Extended     bool
-	// IsSender is set if the waiter is the sender of the message. State is the state of the message, and WaitSeconds is the
-	// age of the wait in seconds.
+	// IsSender is set if the waiter is the sender of the message. State is the state of the message, and WaitSeconds is
+	// the duration of the wait.
 	IsSender    bool
 	State       handshake.State
 	WaitSeconds float64
