@@ -191,7 +191,7 @@ type KernelOptions struct {
 	NormLimit  int `yaml:"norm_limit,omitempty"`
 }
 
-// ReplaceFPGAs replaces all FPGAs that are not local by stand-ins that run a kernel. The configuration must be valid.
+// ReplaceFPGAs replaces all remote FPGAs by stand-ins that run a kernel. The configuration must be valid.
 func (c *Config) ReplaceFPGAs(k Kernel) {
 	for i := range c.Ranks {
 		if r := &c.Ranks[i]; r.Peer == PeerFPGA && !r.IsLocal() {

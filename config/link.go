@@ -22,8 +22,8 @@ type Link struct {
 	MaxMessageWords int
 	// MaxDatagram is the largest datagram in bytes, header included.
 	MaxDatagram int
-	// EagerLimit is the length, in bytes, of the longest message that is sent to a peer of the extended profile before
-	// a receive matches. 0 disables eager sends.
+	// EagerLimit is the maximum length, in bytes, of a message sent to a peer of the extended profile before a receive
+	// matches. 0 disables eager sends.
 	EagerLimit Size
 	// EagerCredit is the number of bytes of eager messages that a peer of the extended profile may send before receives
 	// match.
@@ -57,7 +57,7 @@ const (
 type Pace struct {
 	// PerDatagram is the length of the pause. 0 disables it.
 	PerDatagram time.Duration
-	// OverWords is the length, in words, of the largest message that is sent without pauses.
+	// OverWords is the maximum length, in words, of a message sent without pauses.
 	OverWords int
 }
 

@@ -31,8 +31,8 @@ type Diagnosis struct {
 	After float64 `json:"after_seconds"`
 	// Waiting lists the ranks that wait, in rank order.
 	Waiting []int `json:"waiting"`
-	// Unknown lists the ranks whose state is unknown, in rank order: ranks that others wait for, and ranks that were
-	// asked, or should have been, without an answer.
+	// Unknown lists the ranks whose state is unknown, in rank order: ranks that others wait for, and ranks that did not
+	// answer a question or could not be asked.
 	Unknown []UnknownRank `json:"unknown"`
 	// Doubts lists the reasons why states may be incomplete or wrong, for example because processes of another user
 	// have reported them.
@@ -54,8 +54,8 @@ const (
 type Finding struct {
 	// Cause is the ID of a Cause.
 	Cause string `json:"cause"`
-	// Certain is set if the states prove the cause. Otherwise the cause is only what remains because the states prove
-	// no other.
+	// Certain is set if the states prove the cause. Otherwise the cause merely remains because the states prove no
+	// other.
 	Certain bool `json:"certain"`
 	// Rank is the rank at fault, or AnyRank. Peer is the rank that has waited for it the longest.
 	Rank int `json:"rank"`

@@ -404,7 +404,7 @@ func (v *view) programCauses(path []*edge) (list []Possibility) {
 			if at == nil || v.ranks[pair[1]] == nil || at.Sent+at.Received == 0 {
 				continue
 			}
-			// The ages of programs that were started together differ by less than After.
+			// The ages of programs started together differ by less than After.
 			age, other := v.programAge(pair[0])+MinWaitAge.Seconds(), v.programAge(pair[1])
 			if age < rank.Engine.Uptime && age < other || v.hadEarlierProgram(pair[0]) && *rank.Engine.SinceLastEnd < other {
 				list = append(list, newPossibility(infer.Restarted, pair[0], pair[1],

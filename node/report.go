@@ -35,8 +35,8 @@ type Report struct {
 	Times        phases.Times         `json:"times,omitzero"`
 }
 
-// Serve answers tools until the returned Closer is closed. The rank must have been started. If that is not possible,
-// for instance without a directory, the rank works as usual and the Closer is a no-op.
+// Serve answers tools until the returned Closer is closed. The rank must have been started. If the rank cannot be
+// served, for instance because it is not in a job, it works as usual and the Closer is a no-op.
 func (r *Rank) Serve() io.Closer {
 	if r.Directory == "" {
 		return io.NopCloser(nil)

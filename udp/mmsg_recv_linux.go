@@ -136,7 +136,7 @@ func (s *mmsgSocket) receive() error {
 	return net.ErrClosed
 }
 
-// recvfrom receives one datagram that is not coalesced. It gives the result of recvmsg in a fifth less time.
+// recvfrom receives one uncoalesced datagram. It gives the result of recvmsg in a fifth less time.
 func (s *mmsgSocket) recvfrom() (uintptr, unix.Errno) {
 	r := &s.in
 	msg, slot := &r.msgs[0], r.slots[0]

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A socket option determines how the kernel treats datagrams that are too long. The rank's only socket carries packets
-// of all profiles, so the option is set whenever two consecutive datagrams have different modes. If all peers of a rank
-// have the same profile, it is set only once.
+// A socket option determines how the kernel treats datagrams that are too long for the path. The rank's only socket
+// carries packets of all profiles, so the option is set whenever consecutive datagrams have different modes: only once
+// if all peers use the same profile.
 
 // Lengths of the headers before the payload of a datagram, in bytes.
 const (

@@ -68,14 +68,14 @@ type outgoing struct {
 	mode sendMode
 }
 
-// sendMode determines how datagrams that are too long for the path are treated.
+// sendMode determines the treatment of datagrams that are too long for the path.
 type sendMode uint8
 
 const (
 	// sendDefault leaves the treatment to the system, as upstream's library does. Linux fragments datagrams that exceed
 	// the path MTU known to it, and forbids routers to fragment.
 	sendDefault sendMode = iota
-	// sendWhole forbids all fragmentation. Datagrams that are too long are lost.
+	// sendWhole forbids all fragmentation, so that datagrams too long for the path are lost.
 	sendWhole
 	// sendFragments allows fragmentation by this host and by routers.
 	sendFragments

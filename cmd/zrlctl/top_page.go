@@ -224,7 +224,7 @@ func peerState(peer *digest.Peer) (string, style) {
 	return "idle", faint
 }
 
-// formatRate formats value, which is one of the rates r. It returns a dash if the rates are unknown.
+// formatRate formats value, one of the rates r. It returns a dash if the rates are unknown.
 func formatRate(r *digest.Rates, value float64) string {
 	if !r.Known {
 		return "-"

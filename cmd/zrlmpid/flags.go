@@ -83,7 +83,7 @@ func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	return f, f.validate(set)
 }
 
-// printFlags lists the flags with two dashes, as zrlctl does. A single dash is accepted as well.
+// printFlags lists the flags with two dashes, as zrlctl does. The flags also accept a single dash.
 func printFlags(out io.Writer, set *flag.FlagSet) {
 	set.VisitAll(func(fl *flag.Flag) {
 		value, text := flag.UnquoteUsage(fl)

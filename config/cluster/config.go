@@ -16,7 +16,7 @@ type Options struct {
 	// Host lists the ranks for host programs of this daemon. They may be CPU or FPGA ranks: a host program can replace
 	// an FPGA. Nil means the first CPU rank; an empty list means no host.
 	Host []int
-	// StandIns replaces all FPGA ranks that are not in Host by stand-ins.
+	// StandIns replaces all FPGA ranks outside of Host by stand-ins.
 	StandIns bool
 	// FPGA selects the FPGAs among the ranks that the file lists as both CPU and FPGA, like upstream's pingpong
 	// example. The other ranks listed as both are CPUs.

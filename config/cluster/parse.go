@@ -235,7 +235,7 @@ func jsonError(name string, text []byte, err error) error {
 	return e
 }
 
-// jsonRemedy returns advice for a syntax error of the JSON library.
+// jsonRemedy returns the remedy for a syntax error reported by the JSON library.
 func jsonRemedy(problem string) string {
 	for _, r := range []struct{ problem, remedy string }{
 		{"unexpected end", `write {"nodes": {"cpu": [ranks], "fpga": [ranks]}}`},

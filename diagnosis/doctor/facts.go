@@ -9,7 +9,7 @@ import (
 // Fact is an answer of the operating system, or the reason why the answer is unknown.
 type Fact[T any] struct {
 	Value T `json:"value"`
-	// Unknown is the reason why Value is not known. It is empty if Value is known.
+	// Unknown is the reason why Value is unknown. It is empty if Value is known.
 	Unknown string `json:"unknown,omitempty"`
 }
 

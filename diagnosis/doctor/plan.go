@@ -18,7 +18,7 @@ type Plan struct {
 	Source string
 	// Problems are the errors in the configuration, one per line. If it is not empty, Ranks is empty.
 	Problems []string
-	// Warnings describe settings that are legal, but wrong in most clusters.
+	// Warnings describe settings that are valid, but wrong in most clusters.
 	Warnings []string
 	Ranks    []Rank // in rank order
 	// Links are the links from the local ranks to all other ranks.

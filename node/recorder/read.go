@@ -51,7 +51,7 @@ func (r *Rank) Reader(of Addresses, now time.Time) *Reader {
 	return (&Recorder{ranks: []*Rank{r}}).Reader(of, now)
 }
 
-// LostEntries returns the number of packets and events that were overwritten before the reader could read them.
+// LostEntries returns the number of packets and events overwritten before the reader could read them.
 func (rd *Reader) LostEntries() uint64 { return rd.lost }
 
 // rankEntry is an entry with its rank and its time on the wall clock.

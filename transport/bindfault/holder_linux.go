@@ -37,8 +37,7 @@ func (p proc) findSocket(network string, addr netip.AddrPort) *Socket {
 	return found
 }
 
-// sockets returns the sockets that are bound to addr, from the file net/table of the thread's network
-// namespace.
+// sockets returns the sockets bound to addr, as listed in net/table of the thread's network namespace.
 func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	file, err := os.Open(filepath.Join(string(p), "thread-self/net", table))
 	if err != nil {

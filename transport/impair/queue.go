@@ -18,7 +18,7 @@ type item[T any] struct {
 	value  T
 }
 
-// Push adds a value that is due at the given time.
+// Push adds a value, due at the given time.
 func (q *Queue[T]) Push(due time.Time, value T) {
 	heap.Push(&q.items, item[T]{due, q.next, value})
 	q.next++

@@ -32,8 +32,7 @@ func (p Percent) String() string {
 	return strconv.FormatFloat(float64(p), 'g', -1, 64) + "%"
 }
 
-// Span is a time that is uniformly distributed between two bounds, written "1ms~5ms", or "5ms" if it is
-// constant.
+// Span is a time uniformly distributed between two bounds, written "1ms~5ms", or a constant time, written "5ms".
 type Span struct{ Min, Max time.Duration }
 
 // maxTime is the maximum time in a script. It ensures that sums of times do not overflow.

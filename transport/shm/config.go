@@ -60,7 +60,7 @@ const (
 // SharedHalf is the number of bytes that one collective call may use in a shared buffer.
 const SharedHalf = 256 << 10
 
-// MaxPayload is the longest payload in bytes of a packet that is copied into the ring.
+// MaxPayload is the maximum payload length, in bytes, of a packet copied into the ring.
 const MaxPayload = protocol.MaxStreamPayload
 
 // DefaultRing returns the size in bytes of each ring in a cluster with the given number of ranks.

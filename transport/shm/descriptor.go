@@ -36,8 +36,8 @@ const MinSingleCopy = 8 << 10
 // nonceLen is the length in bytes of the number that identifies a process.
 const nonceLen = 16
 
-// maxSingleCopy is the maximum payload length in bytes of a packet that is exposed for a single copy. Copying longer
-// payloads is hardly faster, and occupies the receiver for longer.
+// maxSingleCopy is the maximum payload length, in bytes, of a packet exposed for a single copy. Copying longer payloads
+// is hardly faster, and occupies the receiver for longer.
 const maxSingleCopy = 256 << 10
 
 // LongPayload returns the maximum payload length in bytes of a packet exposed on a link with rings of this size. Such a
@@ -61,7 +61,7 @@ type remotePayload struct {
 	addr, payloadLen uint64
 }
 
-// readDescriptor reads the descriptor of the record at b, which is at position pos.
+// readDescriptor reads the descriptor of the record at b. pos is the position of the record.
 func readDescriptor(b []byte, pos uint64) remotePayload {
 	l := descriptorAt(b)
 	return remotePayload{state: &l.state, liveState: pos + stateLive, addr: l.addr.Load(), payloadLen: l.payloadLen.Load()}

@@ -35,7 +35,7 @@ func (h *hello) refusalError() error {
 	return &peerLimitError{h.src, &rlimit.Error{Resource: rlimit.Resource(h.ring), Limit: h.memory.addr}}
 }
 
-// localLimit returns the limit of this process that caused err, or nil.
+// localLimit returns the limit of this process that caused err, or nil if err has another cause.
 func localLimit(err error) *rlimit.Error {
 	if _, remote := errors.AsType[*peerLimitError](err); remote {
 		return nil

@@ -47,7 +47,7 @@ type peer struct {
 	// addr is the peer's address; tls is nil for plain connections.
 	addr netip.AddrPort
 	tls  *tls.Config
-	// stopDial cancels a pending dial of the previous address.
+	// stopDial cancels a pending dial of the peer's previous address.
 	stopDial context.CancelFunc
 	link     *link // nil while there is no connection
 	// lastError is the error that ended the last connection or the last attempt to connect.

@@ -41,7 +41,7 @@ func (o *outbox) enqueue(packets []mpe.Packet) int {
 	return taken
 }
 
-// takeBlocks moves the first blocks to writing and returns their number, which is 0 if the queue is empty.
+// takeBlocks moves the first blocks to writing and returns their number, 0 if the queue is empty.
 func (o *outbox) takeBlocks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -60,7 +60,7 @@ type inbox struct {
 	streak, rotation int
 	// backlogged is a link with received packets that did not fit in the last batch.
 	backlogged *link
-	// placements holds the placements passed to the current Poll, or nil.
+	// placements holds the placements passed to the current Poll. It is nil if the caller passed none.
 	placements *mpe.Placements
 	// endedLinks holds links that deliver nothing more, to be removed.
 	endedLinks []*link
