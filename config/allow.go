@@ -6,15 +6,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// AccessList lists local users, and groups whose members are allowed. Each is a system name or number. Root and the
-// daemon's user are always allowed.
+// AccessList lists users and groups by system name or number. It allows these users and the members of these groups.
+// Root and the daemon's user are always allowed.
 type AccessList struct {
 	Users  []string `yaml:"users,omitempty"`
 	Groups []string `yaml:"groups,omitempty"`
 }
 
-// validate checks that no name is empty. The daemon checks that the users and groups exist, because a configuration may
-// be validated on another host.
+// validate checks that no name is empty. The daemon checks that the users and groups exist, because this host may not
+// be the one on which the daemon runs.
 func (a *AccessList) validate(problems *strictyaml.Problems, key string) {
 	if a == nil {
 		return

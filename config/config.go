@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Config is a complete configuration. Parse, Load and New return it with defaults filled in.
+// Config is a complete configuration. Parse, Load and New fill in its defaults.
 type Config struct {
 	Log     Log     `yaml:"log"`
 	Control Control `yaml:"control"`
@@ -14,21 +14,21 @@ type Config struct {
 	HTTP    HTTP    `yaml:"http"`
 	Metrics Metrics `yaml:"metrics"`
 	Record  Record  `yaml:"record"`
-	// StopTimeout is the time that pending messages have to complete when the daemon stops. If it is 0, they are
-	// aborted at once.
+	// StopTimeout is the maximum time for which a stopping daemon waits for pending messages. If it is 0, the daemon
+	// aborts them at once.
 	StopTimeout time.Duration `yaml:"stop_timeout"`
 	// TLS secures the links over TCP. If it is nil, they are not encrypted.
 	TLS *TLS `yaml:"tls,omitempty"`
 	// Ranks lists all ranks of the cluster, in file order.
 	Ranks []Rank `yaml:"ranks"`
-	// Defaults are options of the links to all ranks. A rank's Link overrides them.
+	// Defaults are the default options of the links to all ranks. A rank's Link overrides them.
 	Defaults LinkOptions `yaml:"defaults,omitempty"`
 	Limits   Limits      `yaml:"limits"`
 	// Collectives selects the algorithms of collective calls.
 	Collectives Collectives `yaml:"collectives"`
 
 	source source
-	// warnings are the warnings of the file from which the configuration was made.
+	// warnings are the warnings about the file that the configuration comes from.
 	warnings []string
 }
 
@@ -45,28 +45,29 @@ type Log struct {
 
 // Control configures the Unix socket through which zrlctl reaches the daemon.
 type Control struct {
-	// Socket is an absolute path, or empty for no socket.
+	// Socket is an absolute path. If it is empty, there is no socket.
 	Socket string `yaml:"socket"`
 	// Mode is the permission bits of the socket's file.
 	Mode Mode `yaml:"mode"`
-	// Allow lists the users who may do more than read the status. If it is nil, every user who may connect by Mode is
-	// allowed.
+	// Allow lists the users who may do more than read the status. If it is nil, every user whom Mode allows to connect
+	// may do so.
 	Allow *AccessList `yaml:"allow,omitempty"`
 }
 
-// Limits bounds the machine's resources that the daemon uses.
+// Limits limits the resources of the machine that the daemon uses.
 type Limits struct {
-	// ReceiveBuffer is the receive buffer in bytes that each rank's UDP socket requests.
+	// ReceiveBuffer is the size in bytes of the receive buffer requested for each rank's UDP socket.
 	ReceiveBuffer Size `yaml:"receive_buffer"`
 	// Offload selects UDP segmentation and receive offload: OffloadAuto or OffloadOff.
 	Offload string `yaml:"offload"`
-	// Unexpected is the maximum number of messages of the extended profile that wait for a receive at a rank. It
-	// applies to all peers together, and to each communicator for the rank's messages to itself.
+	// Unexpected is the maximum number of messages of the extended profile that wait for a receive at a rank. The limit
+	// applies to all peers together and, for the rank's messages to itself, to each communicator.
 	Unexpected int `yaml:"unexpected"`
-	// Posted is the maximum number of receives that wait for a message at such a rank, in each communicator.
+	// Posted is the maximum number of receives that wait for a message at a rank of the extended profile, in each
+	// communicator.
 	Posted int `yaml:"posted"`
-	// AttachedBytes is the maximum memory in bytes for operations of all attached programs. 0 means half of the memory
-	// available to the daemon.
+	// AttachedBytes is the maximum number of bytes of memory for operations of all attached programs together. 0 means
+	// half of the memory available to the daemon.
 	AttachedBytes Size `yaml:"attached_bytes"`
 }
 
@@ -94,7 +95,7 @@ const (
 	defaultReceiveBuffer = 16 << 20
 	defaultUnexpected    = 1 << 21
 	defaultPosted        = 1 << 20
-	// defaultStopTimeout allows for several retransmissions of a lost packet.
+	// defaultStopTimeout is long enough for several retransmissions of a lost packet.
 	defaultStopTimeout = 2 * time.Second
 )
 
@@ -112,10 +113,10 @@ func DefaultSocket() string {
 }
 
 // FindSocket returns the control socket to use by default: DefaultSocket, or the socket of the system service if only
-// that exists, as in a user session.
+// the latter exists, as in a user session.
 func FindSocket() string { return firstSocket(DefaultSocket(), serviceSocket) }
 
-// firstSocket returns the first path that exists, or paths[0].
+// firstSocket returns the first existing path, or paths[0] if none exists.
 func firstSocket(paths ...string) string {
 	for _, path := range paths {
 		if _, err := os.Lstat(path); err == nil {
@@ -125,8 +126,8 @@ func firstSocket(paths ...string) string {
 	return paths[0]
 }
 
-// New returns a configuration of the given ranks with defaults filled in, as by Parse. It is not validated: call
-// Validate.
+// New returns a configuration of the given ranks, with defaults filled in as by Parse. It does not validate the
+// configuration; call Validate.
 func New(ranks ...Rank) *Config {
 	c := &Config{Ranks: ranks}
 	c.setDefaults()
@@ -147,7 +148,8 @@ func (c *Config) setDefaults() {
 		Posted: defaultPosted}
 }
 
-// Rank returns the entry of rank n, or nil. After Validate, there is one for each n in 0 … len(c.Ranks)-1.
+// Rank returns the entry of rank n, or nil if there is no such entry. After Validate, each n in 0 … len(c.Ranks)-1 has
+// an entry.
 func (c *Config) Rank(n int) *Rank {
 	for i := range c.Ranks {
 		if c.Ranks[i].Rank == n {

@@ -6,9 +6,9 @@ import "github.com/zrlmpi/zrlmpid/internal/strictyaml"
 // first.
 type Error = strictyaml.Error
 
-// source maps the keys of the file to lines. It is empty in a Config made by New.
+// source maps keys to their lines in the file. It is empty in a Config made by New.
 type source struct {
 	strictyaml.Source
-	// httpExplicit is set if http.listen was given by the environment, a flag or the program.
+	// httpExplicit is set if the environment, a flag or the program set http.listen.
 	httpExplicit bool
 }

@@ -22,12 +22,12 @@ type TLS struct {
 // Attach configures the Unix socket through which programs attach to the daemon's ranks. Its file has the permissions
 // of the control socket.
 type Attach struct {
-	// Socket is an absolute path, or empty for no socket. Nil selects the default, see Config.AttachSocket.
+	// Socket is an absolute path, or empty for no socket. If it is nil, the default applies (see Config.AttachSocket).
 	Socket *string `yaml:"socket,omitempty"`
 }
 
-// AttachSocket returns the path of the socket through which programs attach, or "". The default is derived from the
-// control socket by AttachSocketFor.
+// AttachSocket returns the path of the socket through which programs attach, or "" without such a socket.
+// AttachSocketFor derives the default from the control socket.
 func (c *Config) AttachSocket() string {
 	if c.Attach.Socket != nil {
 		return *c.Attach.Socket
@@ -47,10 +47,10 @@ func AttachSocketFor(control string) string {
 // socketSuffix is the suffix of the names of sockets.
 const socketSuffix = ".sock"
 
-// ProfileBetween returns the profile of the packets between two ranks, which is the same from both sides: the profile
-// in the entry of either rank, or else in the configuration's defaults, or else builtIn. An extended profile of a
-// software rank does not apply to its links with other kinds of peers, which do not support it. The error is an *Error
-// for entries with different profiles.
+// ProfileBetween returns the profile of the packets between two ranks, which both sides determine identically: the
+// profile in the entry of either rank, or else in the configuration's defaults, or else builtIn. An extended profile of
+// a software rank does not apply to its links with other kinds of peers, which do not support it. If the entries set
+// different profiles, the error is an *Error.
 func (c *Config) ProfileBetween(rank, b *Rank, builtIn protocol.Profile) (protocol.Profile, error) {
 	deployed := rank.Peer != PeerSoftware || b.Peer != PeerSoftware
 	says := func(r *Rank) *Profile {
@@ -77,7 +77,7 @@ func (c *Config) ProfileBetween(rank, b *Rank, builtIn protocol.Profile) (protoc
 	return builtIn, nil
 }
 
-// linkProfile returns the profile in the rank's entry, or nil.
+// linkProfile returns the profile set in the rank's entry, or nil if the entry sets none.
 func (r *Rank) linkProfile() *Profile {
 	if r.Link == nil {
 		return nil

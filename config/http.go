@@ -12,15 +12,15 @@ import (
 
 // HTTP configures the daemon's HTTP server for metrics, health and the status page.
 type HTTP struct {
-	// Listen is an address with a port; the address is an IP address, "localhost", or empty for all addresses. Port 0
-	// selects a free port. If Listen is empty, there is no server.
+	// Listen is an address with a port. The address is an IP address, "localhost", or empty for all addresses; port 0
+	// selects a free port. If Listen is empty, the daemon runs no server.
 	Listen string `yaml:"listen"`
-	// WebConfig is the path of a web configuration file of Prometheus' exporter toolkit, for TLS and passwords, or
-	// empty.
+	// WebConfig is the path of a web configuration file of Prometheus' exporter toolkit, for TLS and passwords. It is
+	// optional.
 	WebConfig string `yaml:"web_config"`
 	// Hosts lists names by which requests may address the server, in addition to IP addresses, names without a dot,
-	// localhost and the host's own name. *.name matches all names that end in .name. Requests for other names are
-	// rejected, because a page of another site may have made them.
+	// localhost and the host's own name. *.name matches all names that end in .name. The server rejects requests for
+	// other names, because a page of another site may have sent them.
 	Hosts []string `yaml:"hosts,omitempty"`
 	// Pprof enables the profiles of the Go runtime.
 	Pprof bool `yaml:"pprof"`
@@ -28,7 +28,7 @@ type HTTP struct {
 
 // Metrics limits the series of /metrics.
 type Metrics struct {
-	// Peers is the maximum number of peers of a local rank with separate series.
+	// Peers is the maximum number of peers per local rank with separate series.
 	Peers int `yaml:"peers"`
 }
 
@@ -37,15 +37,15 @@ const DefaultHTTP = "127.0.0.1:9627"
 
 const (
 	defaultMetricsPeers = 64
-	// maxMetricsPeers times some 100 series is as much as a Prometheus server accepts from one target.
+	// maxMetricsPeers times some 100 series per peer is about as much as a Prometheus server accepts from one target.
 	maxMetricsPeers = 1024
 )
 
-// SetHTTPListen sets HTTP.Listen explicitly: IsHTTPExplicit returns true afterwards.
+// SetHTTPListen sets HTTP.Listen explicitly, as IsHTTPExplicit then reports.
 func (c *Config) SetHTTPListen(listen string) { c.HTTP.Listen, c.source.httpExplicit = listen, true }
 
-// IsHTTPExplicit reports whether HTTP.Listen was set in the file, the environment, by a flag, or by the program.
-// Daemons on one host that leave it out have the same default address, at which only one of them can listen.
+// IsHTTPExplicit reports whether the file, the environment, a flag or the program set HTTP.Listen. Otherwise, daemons
+// on one host share the default address, on which only one of them can listen.
 func (c *Config) IsHTTPExplicit() bool {
 	return c.source.httpExplicit || c.source.Has("http.listen") || c.HTTP.Listen != DefaultHTTP
 }
@@ -67,7 +67,7 @@ func (c *Config) validateHTTP(problems *strictyaml.Problems) {
 	checkRange(problems, "metrics.peers", c.Metrics.Peers, 0, maxMetricsPeers)
 }
 
-// listenProblem describes the problem of an address to listen at, or returns "".
+// listenProblem describes why an address to listen on is invalid, or returns "" if it is valid.
 func listenProblem(listen string) string {
 	if listen == "" {
 		return ""

@@ -12,7 +12,7 @@ import (
 
 // Kernels of stand-ins.
 const (
-	// KernelEcho receives from its peer, and sends every message back.
+	// KernelEcho receives messages from its peer, and sends each back.
 	KernelEcho = "echo"
 	// KernelRing passes messages from the rank below to the rank above.
 	KernelRing = "ring"
@@ -30,23 +30,24 @@ const (
 	KernelBacksub = "backsub"
 	// KernelExec runs a program of the user.
 	KernelExec = "exec"
-	// KernelRTL runs the user's simulator of an FPGA's role.
+	// KernelRTL runs the user's simulation of an FPGA's role.
 	KernelRTL = "rtl"
-	// KernelRTLNet runs the user's simulator of a role with its MPE, which exchanges datagrams itself.
+	// KernelRTLNet runs the user's simulation of a role and its MPE, which exchanges datagrams itself.
 	KernelRTLNet = "rtl-net"
 )
 
 // programKernels are the kernels that run a program of the user.
 var programKernels = []string{KernelExec, KernelRTL, KernelRTLNet}
 
-// noProgramFormat is the problem of a program kernel without a program.
+// noProgramFormat is the error text for a program kernel without a program.
 const noProgramFormat = "%[1]s: no program: write %[1]s:/path/prog, followed by its arguments"
 
-// MaxWords is the largest message in 32-bit words that a configuration can set: 1 GiB. A kernel keeps a whole message
-// in memory.
+// MaxWords is the maximum length of a message, in 32-bit words, that a configuration can set: 1 GiB. A kernel stores a
+// whole message in memory.
 const MaxWords = 1 << 28
 
-// Bounds of options of the kernels jacobi and kmeans. A worker on the widest grid has two blocks of at most 1 GiB.
+// Limits of options of the kernels jacobi and kmeans. A worker on the widest grid allocates two blocks of at most 1
+// GiB.
 const (
 	minColumns    = 3
 	maxColumns    = 1 << 14
@@ -68,11 +69,11 @@ var kernelOptionKeys = map[string][]string{
 	KernelRTLNet:  {"words"},
 }
 
-// boundedKernels lists the kernels that accept no message longer than KernelOptions.Words.
+// boundedKernels lists the kernels whose KernelOptions.Words limits the length of messages that they accept.
 var boundedKernels = []string{KernelEcho, KernelSink, KernelExec, KernelRTL, KernelRTLNet}
 
-// MaxKernelWords returns the longest message in words that the rank's kernel accepts, or 0 if its options do not limit
-// it.
+// MaxKernelWords returns the maximum length of a message, in words, that the rank's kernel accepts, or 0 if the
+// kernel's options do not limit it.
 func (r *Rank) MaxKernelWords() uint32 {
 	if r.KernelOptions == nil || !slices.Contains(boundedKernels, r.Kernel.Name) {
 		return 0
@@ -83,10 +84,10 @@ func (r *Rank) MaxKernelWords() uint32 {
 var kernelNames = []string{KernelEcho, KernelRing, KernelSink, KernelSource, KernelJacobi, KernelKmeans, KernelMatvec,
 	KernelBacksub}
 
-// AnyPeer is the KernelOptions.Peer of a kernel that receives from every rank, and answers the sender.
+// AnyPeer is the KernelOptions.Peer of a kernel that receives from every rank and answers the sender.
 const AnyPeer = -1
 
-// anyPeerKernels lists the kernels that may have AnyPeer.
+// anyPeerKernels lists the kernels that support AnyPeer.
 var anyPeerKernels = []string{KernelEcho, KernelSink}
 
 // workerKernels lists the kernels that work for a program on rank 0.
@@ -96,18 +97,18 @@ var workerKernels = []string{KernelJacobi, KernelKmeans, KernelMatvec, KernelBac
 type Kernel struct {
 	// Name is one of the Kernel constants.
 	Name string
-	// Command is the program and its arguments, for KernelExec, KernelRTL and KernelRTLNet only.
+	// Command is the program and its arguments, set only for KernelExec, KernelRTL and KernelRTLNet.
 	Command []string
 	// Simulation applies to KernelRTL and KernelRTLNet only.
 	Simulation Simulation
 }
 
-// BypassesEngine reports whether the kernel exchanges datagrams itself; the engine of its rank is then idle.
+// BypassesEngine reports whether the kernel exchanges datagrams itself, so that its rank's engine is idle.
 func (k Kernel) BypassesEngine() bool { return k.Name == KernelRTLNet }
 
 // ParseKernel parses the name of a built-in kernel, "exec:/path/prog args", "rtl:option=value /path/simulator args", or
-// the same with "rtl-net". Any number of options of Simulation may precede the simulator. Words are split at blanks,
-// without quoting.
+// "rtl-net:" with the same syntax. Any number of options of Simulation may precede the simulator. Words are split at
+// blanks, without quoting.
 func ParseKernel(s string) (Kernel, error) {
 	if name, command, ok := strings.Cut(s, ":"); ok && slices.Contains(programKernels, name) {
 		kernel := Kernel{Name: name, Command: strings.Fields(command)}
@@ -162,15 +163,15 @@ func (k *Kernel) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// KernelOptions are the options of kernels. Kernels that run a program or a simulator have Words only, and take
-// anything else as arguments.
+// KernelOptions are the options of kernels. Kernels that run a program or a simulator support only Words; their other
+// options are arguments.
 type KernelOptions struct {
-	// Peer is the rank that echo, sink or source exchanges messages with. For echo and sink, AnyPeer means every rank
+	// Peer is the rank with which echo, sink or source exchanges messages. For echo and sink, AnyPeer means every rank
 	// that sends to them.
 	Peer int `yaml:"peer,omitempty"`
-	// Words is the largest message that the kernel accepts, or the length of the messages that source, and ring at rank
-	// 0, send, in 32-bit words; jacobi splits longer lines. 0 means standin.DefaultWords, or standin.DefaultLength for
-	// messages sent.
+	// Words is the maximum length, in 32-bit words, of a message that the kernel accepts, by default
+	// standin.DefaultWords; jacobi splits longer lines. For source, and for ring at rank 0, it is the length of the
+	// messages sent, by default standin.DefaultLength.
 	Words int `yaml:"words,omitempty"`
 	// Count is the number of messages that source sends, or of rounds of ring. 0 means no limit.
 	Count int `yaml:"count,omitempty"`
@@ -179,18 +180,18 @@ type KernelOptions struct {
 	// Datatype is the datatype of the messages sent by source, and by ring at rank 0, and of jacobi's grid. Other
 	// kernels accept both datatypes.
 	Datatype Datatype `yaml:"datatype,omitempty"`
-	// Columns is the width of jacobi's grid; 0 means the width in upstream's example.
+	// Columns is the width of jacobi's grid. 0 means the width in upstream's example.
 	Columns int `yaml:"columns,omitempty"`
-	// Lines is the number of lines of the grid that jacobi computes; 0 means an even share of a square grid.
+	// Lines is the number of lines of the grid that jacobi computes. 0 means an even share of a square grid.
 	Lines int `yaml:"lines,omitempty"`
-	// Dimensions is the length of kmeans' vectors and Iterations the maximum number of moves of its centroids.
-	// Iteration ends earlier when they have moved by no more than NormLimit. 0 means the value of upstream's example.
+	// Dimensions is the length of kmeans' vectors. Iterations is the maximum number of moves of its centroids; kmeans
+	// stops earlier once they move by at most NormLimit. 0 means the value in upstream's example.
 	Dimensions int `yaml:"dimensions,omitempty"`
 	Iterations int `yaml:"iterations,omitempty"`
 	NormLimit  int `yaml:"norm_limit,omitempty"`
 }
 
-// ReplaceFPGAs replaces all FPGAs that are not local by stand-ins that run a kernel. The configuration must be valid.
+// ReplaceFPGAs replaces all remote FPGAs by stand-ins that run a kernel. The configuration must be valid.
 func (c *Config) ReplaceFPGAs(k Kernel) {
 	for i := range c.Ranks {
 		if r := &c.Ranks[i]; r.Peer == PeerFPGA && !r.IsLocal() {
@@ -200,8 +201,8 @@ func (c *Config) ReplaceFPGAs(k Kernel) {
 	c.setDerived()
 }
 
-// MakeStandIn makes the rank a stand-in with a kernel, which serves every rank that sends to it if the kernel only
-// answers.
+// MakeStandIn makes the rank a stand-in that runs kernel k. A kernel that only answers then serves every rank that
+// sends to it.
 func (r *Rank) MakeStandIn(k Kernel) {
 	r.Run, r.Kernel = RunStandin, k
 	if slices.Contains(anyPeerKernels, cmp.Or(k.Name, KernelEcho)) {

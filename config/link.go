@@ -8,28 +8,29 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Link holds the options of the link from a local rank to one peer, with every value set. The daemon supplies the
-// built-in Link for each kind of peer; LinkFor overrides it with the configuration.
+// Link holds the options of the link from a local rank to one peer, all of them set. The daemon supplies the built-in
+// Link for each kind of peer, and LinkFor overrides it with the configuration.
 type Link struct {
 	// Profile is the dialect of the header.
 	Profile   protocol.Profile
 	Transport Transport
-	// OnPartial is the action when a fragmented message is not acknowledged. Retransmission may corrupt it in a
-	// deployed FPGA.
+	// OnPartial is the action when a fragmented message is not acknowledged. A retransmission may corrupt the message
+	// in a deployed FPGA.
 	OnPartial OnPartial
 	// MaxMessageWords is the length, in words, of the messages into which larger sends are split. The peer's program
-	// must receive these messages. 0 disables splitting.
+	// must receive the resulting messages. 0 disables splitting.
 	MaxMessageWords int
 	// MaxDatagram is the largest datagram in bytes, header included.
 	MaxDatagram int
-	// EagerLimit is the length, in bytes, of the longest message that is sent to a peer of the extended profile before
-	// a receive matches. 0 disables eager sends.
+	// EagerLimit is the maximum length, in bytes, of a message sent to a peer of the extended profile before a receive
+	// matches. 0 disables eager sends.
 	EagerLimit Size
-	// EagerCredit is the number of bytes of eager messages that such a peer may send before receives match.
+	// EagerCredit is the number of bytes of eager messages that a peer of the extended profile may send before receives
+	// match.
 	EagerCredit Size
 	Pace        Pace
 	Deadlines   Deadlines
-	// WarnAfter is the duration of a wait after which a warning is logged. 0 disables the warning.
+	// WarnAfter is the duration after which a wait is logged as a warning. 0 disables the warning.
 	WarnAfter time.Duration
 }
 
@@ -56,11 +57,12 @@ const (
 type Pace struct {
 	// PerDatagram is the length of the pause. 0 disables it.
 	PerDatagram time.Duration
-	// OverWords is the length, in words, of the largest message that is sent without pauses.
+	// OverWords is the maximum length, in words, of a message sent without pauses.
 	OverWords int
 }
 
-// Deadlines are the longest waits before an operation fails, by the packet waited for. 0 means no limit.
+// Deadlines are the maximum durations of waits, by the packet waited for; after them, the operation fails. 0 means no
+// limit.
 type Deadlines struct{ Clear, Ack, Data time.Duration }
 
 // LinkOptions are the options of a link in a configuration. Nil means not set.
@@ -90,7 +92,7 @@ type DeadlineOptions struct {
 	Data  *time.Duration `yaml:"data,omitempty"`
 }
 
-// LinkFor returns the link to the given rank: base, overridden by the configuration's defaults and then by the rank's
+// LinkFor returns the link to the given rank: base, overridden by the configuration's defaults, and then by the rank's
 // entry.
 func (c *Config) LinkFor(rank int, base Link) Link {
 	link := c.Defaults.ApplyTo(base)
@@ -100,8 +102,8 @@ func (c *Config) LinkFor(rank int, base Link) Link {
 	return link
 }
 
-// RanksWithLinks returns the ranks of the configuration. The given ranks have copies of their link options, as changed
-// by set.
+// RanksWithLinks returns the ranks of the configuration. For the given ranks, it copies the link options and calls set
+// on the copies.
 func (c *Config) RanksWithLinks(given []int, set func(*LinkOptions)) []Rank {
 	ranks := slices.Clone(c.Ranks)
 	for i := range ranks {
@@ -119,7 +121,7 @@ func (c *Config) RanksWithLinks(given []int, set func(*LinkOptions)) []Rank {
 	return ranks
 }
 
-// ApplyTo returns base with every value replaced that o sets.
+// ApplyTo returns a copy of base in which the values set in o replace those of base.
 func (o *LinkOptions) ApplyTo(base Link) Link {
 	if o.Profile != nil {
 		base.Profile = protocol.Profile(*o.Profile)

@@ -18,10 +18,10 @@ const (
 	EnvLogLevel      = "ZRLMPID_LOG_LEVEL"
 	EnvControlSocket = "ZRLMPID_CONTROL_SOCKET"
 	EnvHTTPListen    = "ZRLMPID_HTTP_LISTEN"
-	// EnvOffload has no D in its prefix, because programs that are ranks themselves and have no file also observe it
+	// EnvOffload lacks the D in its prefix, because programs that run a rank without a configuration file also read it
 	// (udp.EnvOffload).
 	EnvOffload = "ZRLMPI_OFFLOAD"
-	// EnvCollectives and EnvCollectivesTable are observed by such programs as well.
+	// EnvCollectives and EnvCollectivesTable lack the D for the same reason.
 	EnvCollectives      = "ZRLMPI_COLLECTIVES"
 	EnvCollectivesTable = "ZRLMPI_COLLECTIVES_TABLE"
 )
@@ -55,8 +55,8 @@ func Load(path string) (*Config, error) {
 	return config, nil
 }
 
-// Parse reads and validates a configuration and fills in its defaults. name is the file name for errors. Errors are
-// joined *Error values, or wrap strictyaml.ErrTooLarge or the reader's error.
+// Parse reads and validates a configuration and fills in its defaults. name is the file name for errors. The error
+// joins *Error values, or wraps strictyaml.ErrTooLarge or the reader's error.
 func Parse(r io.Reader, name string) (*Config, error) {
 	config := new(Config)
 	config.setDefaults()
@@ -72,8 +72,8 @@ func Parse(r io.Reader, name string) (*Config, error) {
 }
 
 // ApplyEnv overrides the configuration by environment variables: EnvLogLevel, EnvOffload, EnvCollectives and
-// EnvCollectivesTable if they are not empty, and EnvControlSocket and EnvHTTPListen if they are set; their empty value
-// disables the socket or server. lookup is os.LookupEnv.
+// EnvCollectivesTable if they are not empty, and EnvControlSocket and EnvHTTPListen if they are set, where "" disables
+// the socket or server. lookup is os.LookupEnv.
 func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	if level, _ := lookup(EnvLogLevel); level != "" {
 		if !slices.Contains(logLevels, level) {
@@ -102,7 +102,7 @@ func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	return c.Collectives.ApplyEnv(lookup)
 }
 
-// YAML returns the configuration as a file that Parse reads back to an equal configuration.
+// YAML returns the configuration as the text of a file, which Parse converts back to an equal configuration.
 func (c *Config) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)

@@ -17,13 +17,13 @@ import (
 type Rank struct {
 	// Rank is the rank number, 0 … number of ranks - 1.
 	Rank int `yaml:"rank"`
-	// Address is the address at which the rank receives. If the file sets no port, it is protocol.Port plus the number
-	// of lower ranks with the same IP address, as in upstream's CPU library.
+	// Address is the address at which the rank receives. If the file sets no port, the port is protocol.Port plus the
+	// number of lower ranks with the same IP address, as in upstream's CPU library.
 	Address Address `yaml:"address"`
 	// Run makes the rank a local rank of this daemon. If it is empty, the rank is remote.
 	Run Run `yaml:"run,omitempty"`
-	// Peer is the kind of the rank for other ranks. It is required for a remote rank; the default is PeerFPGA for a
-	// stand-in and PeerSoftware for a host.
+	// Peer is the kind of node that other ranks expect the rank to be. It is required for a remote rank; the default is
+	// PeerFPGA for a stand-in and PeerSoftware for a host.
 	Peer Peer `yaml:"peer,omitempty"`
 	// Allow lists the users who may attach to a host rank. If it is nil, the members of the daemon's group may,
 	// provided that the control socket is group-writable.
@@ -34,11 +34,12 @@ type Rank struct {
 	KernelOptions *KernelOptions `yaml:"kernel_options,omitempty"`
 	// Quirks is set for every rank for which PlaysFPGA is true, and empty for all other ranks.
 	Quirks Quirks `yaml:"quirks,omitempty"`
-	// Timing is set for every rank for which PlaysFPGA is true. For other local ranks, empty means TimingDefault.
+	// Timing is set for every rank for which PlaysFPGA is true. For other local ranks, an empty Timing means
+	// TimingDefault.
 	Timing Timing `yaml:"timing,omitempty"`
-	// Faults are injected into the datagrams that a stand-in sends and receives; may be nil.
+	// Faults are injected into the datagrams that a stand-in sends and receives. If it is nil, there are no faults.
 	Faults *impair.Script `yaml:"faults,omitempty"`
-	// Link overrides Config.Defaults for the link to this rank; may be nil.
+	// Link overrides Config.Defaults for the link to this rank, unless it is nil.
 	Link *LinkOptions `yaml:"link,omitempty"`
 }
 
@@ -51,7 +52,7 @@ const (
 	RunStandin = state.RoleStandin
 )
 
-// Peer is the kind of node that a rank is for other ranks.
+// Peer is the kind of node that other ranks expect a rank to be.
 type Peer = state.Kind
 
 // Kinds of peers.
@@ -70,7 +71,7 @@ func (r *Rank) SetDefaults() { r.Rank = noRank }
 // IsLocal reports whether this daemon runs the rank.
 func (r *Rank) IsLocal() bool { return r.Run != "" }
 
-// Address is an IP address and port. The port is optional in its text form.
+// Address is an IP address and port. Its text form may omit the port.
 type Address struct{ netip.AddrPort }
 
 // UnmarshalText parses "10.0.0.1", "10.0.0.1:2718", "fd00::1" or "[fd00::1]:2718". Without a port, Port is 0.
@@ -112,21 +113,20 @@ func (q Quirks) timing() Timing {
 	return TimingDefault
 }
 
-// Timing selects the retransmission timeouts of a local rank. It does not affect links of the extended profile, which
-// measures its round trips.
+// Timing selects the retransmission timeouts of a local rank. It does not affect links of the extended profile, whose
+// timeouts follow from measured round trips.
 type Timing string
 
 // Values of Timing.
 const (
-	// TimingDeployed selects the timeouts of the deployed node that the rank stands for, an FPGA or upstream's CPU
-	// library, which has no deadlines.
+	// TimingDeployed selects the timeouts of the deployed node that the rank replaces: an FPGA, or upstream's CPU
+	// library, which sets no deadlines.
 	TimingDeployed Timing = "deployed"
 	// TimingDefault selects zrlmpid's timeouts, with the deadlines of the link.
 	TimingDefault Timing = "default"
 )
 
-// PlaysFPGA reports whether the rank is a stand-in whose engine behaves like an FPGA, and which other ranks treat as
-// one.
+// PlaysFPGA reports whether the rank is a stand-in that behaves like an FPGA, and that other ranks treat as one.
 func (r *Rank) PlaysFPGA() bool {
 	return r.Run == RunStandin && r.Peer == PeerFPGA && !r.Kernel.BypassesEngine()
 }
@@ -153,8 +153,8 @@ func (c *Config) setDerived() {
 	c.fillPorts()
 }
 
-// fillPorts assigns ports as upstream does to ranks without a port: the first rank on an IP address gets
-// protocol.Port, the next one the next port.
+// fillPorts assigns ports to ranks without a port, as upstream does: on each IP address, the first rank gets
+// protocol.Port, and each further rank the next port.
 func (c *Config) fillPorts() {
 	byRank := make([]*Rank, len(c.Ranks))
 	for i := range c.Ranks {
@@ -166,7 +166,7 @@ func (c *Config) fillPorts() {
 		ip := rank.Address.Addr()
 		port := protocol.Port + lower[ip]
 		lower[ip]++
-		// Beyond the last port, it remains 0, which Validate reports.
+		// Beyond the last port, the port remains 0, which Validate reports.
 		if ip.IsValid() && rank.Address.Port() == 0 && port <= 65535 {
 			rank.Address.AddrPort = netip.AddrPortFrom(ip, uint16(port))
 		}

@@ -8,7 +8,7 @@ import (
 
 // Record is the daemon's flight recorder.
 type Record struct {
-	// Memory is the number of bytes for the last packets of all pairs. 0 disables recording.
+	// Memory is the number of bytes of memory for the most recent packets of all pairs. 0 disables recording.
 	Memory Size `yaml:"memory"`
 	// SharedMemory includes packets through shared memory.
 	SharedMemory bool  `yaml:"shared_memory"`
@@ -17,9 +17,10 @@ type Record struct {
 
 // Spool configures the daemon's records of failures.
 type Spool struct {
-	// Directory is the path of the records, or empty for none. Nil selects the default, see Config.SpoolDirectory.
+	// Directory is the path of the directory for records, empty for no records. If it is nil, the default applies (see
+	// Config.SpoolDirectory).
 	Directory *string `yaml:"directory,omitempty"`
-	// Size is the maximum size in bytes of all records. 0 disables records.
+	// Size is the maximum total size of all records in bytes. 0 disables records.
 	Size Size `yaml:"size"`
 }
 
@@ -28,8 +29,8 @@ const (
 	defaultSpoolSize    = 32 << 20
 )
 
-// Bounds in bytes. Less memory would not reach back to the cause of a failure. A record of the default memory has some
-// MiB.
+// Limits in bytes. Less memory would not reach back to the cause of a failure. A record of the default memory takes
+// some MiB.
 const (
 	minRecordMemory = 1 << 20
 	maxRecordMemory = 1 << 32
@@ -37,8 +38,9 @@ const (
 	maxSpoolSize    = 1 << 40
 )
 
-// SpoolDirectory returns the directory of records, or "" if none are written. The default is derived from the control
-// socket: /run/zrlmpid/control-records for /run/zrlmpid/control.sock. Without a control socket there is no default.
+// SpoolDirectory returns the directory for records, or "" if the daemon writes none. The default is derived from the
+// control socket: /run/zrlmpid/control-records for /run/zrlmpid/control.sock. Without a control socket there is no
+// default.
 func (c *Config) SpoolDirectory() string {
 	switch s := &c.Record.Spool; {
 	case s.Size == 0 || c.Record.Memory == 0:

@@ -9,17 +9,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Change is a key with different values in two configurations.
+// Change is a key whose value differs between two configurations.
 type Change struct {
-	// Rank is the rank whose entry has the key, or NoRank.
+	// Rank is the rank whose entry contains the key, or NoRank.
 	Rank int
 	// Key is the path of the key, such as "log.level", or "link.pace.per_datagram" in the entry of a rank.
 	Key string
-	// From and To are the values, empty if the key is not set.
+	// From and To are the old and the new value, empty if the key is not set.
 	From, To string
 }
 
-// NoRank is the Rank of a Change outside of all rank entries.
+// NoRank is the Rank of a Change to a key outside of all rank entries.
 const NoRank = -1
 
 // String returns the change in one line.
@@ -85,7 +85,7 @@ func kernelChange(from, to *Rank) Change {
 	return c
 }
 
-// keyPath is a key whose value is not a section.
+// keyPath identifies a key whose value is not a section.
 type keyPath struct {
 	rank int
 	key  string

@@ -11,26 +11,26 @@ import (
 )
 
 // Simulation holds the options of the kernels rtl and rtl-net. They are part of the kernel's text form, so that they
-// can be given wherever a kernel can.
+// can be specified wherever a kernel can.
 type Simulation struct {
 	// CyclesPerSecond is the maximum speed of the simulation; 0 means no limit.
 	CyclesPerSecond int
-	// StallPercent is the percentage of cycles in which the engine's side makes the role wait, on each stream. The
-	// cycles are chosen by random numbers from Seed.
+	// StallPercent is the percentage of cycles in which the engine's side stalls the role, on each stream. Random
+	// numbers from Seed select the cycles.
 	StallPercent, Seed int
-	// TimeScale is the factor for timeouts that a slow simulation may reach; 0 means 1.
+	// TimeScale is the factor for timeouts that a slow simulation could exceed. 0 means 1.
 	TimeScale int
 }
 
-// simulationOption is an option of Simulation with its largest value.
+// simulationOption describes an option of Simulation and its maximum value.
 type simulationOption struct {
 	name     string
 	maxValue int
 	field    func(*Simulation) *int
 }
 
-// simulationOptions lists all options. A stall of 100 % would transfer nothing. The longest timeout, a day, times the
-// largest scale fits into a time.Duration.
+// simulationOptions lists all options. A stall of 100 % would transfer nothing. The maximum scale is such that the
+// longest timeout, a day, times the scale fits in a time.Duration.
 var simulationOptions = []simulationOption{
 	{"cycles_per_second", math.MaxInt32, func(s *Simulation) *int { return &s.CyclesPerSecond }},
 	{"stall_percent", 95, func(s *Simulation) *int { return &s.StallPercent }},
@@ -64,7 +64,7 @@ func (s *Simulation) parseArgs(words []string) (command []string, err error) {
 	return words, nil
 }
 
-// args returns the options that are not 0, in text form.
+// args returns the options other than 0 in text form.
 func (s *Simulation) args() (words []string) {
 	for _, o := range simulationOptions {
 		if n := *o.field(s); n != 0 {

@@ -15,27 +15,28 @@ var (
 	offloadModes = []string{OffloadAuto, OffloadOff}
 )
 
-// Bounds of the receive buffer in bytes: a smaller one cannot hold a burst, and the kernel counts in an int32.
+// Limits of the receive buffer in bytes. A smaller buffer cannot hold a burst, and the kernel stores the size in an
+// int32.
 const (
 	minReceiveBuffer = 4 << 10
 	maxReceiveBuffer = 1 << 30
 )
 
-// Bounds of the memory in bytes for attached programs: with less, none of them would work.
+// Limits of the memory in bytes for attached programs. With less memory, no program would work.
 const (
 	minAttached = 1 << 20
 	maxAttached = 1 << 42
 )
 
-// maxQueue is the maximum number of messages or receives that may wait in a communicator. Each takes some hundred
-// bytes.
+// maxQueue is the maximum number of messages or receives that may wait in a communicator. Each takes some hundred bytes
+// of memory.
 const maxQueue = 1 << 26
 
 // maxSocketPath is the maximum length in bytes of the path of a Unix socket on Linux, without the terminating zero.
 const maxSocketPath = 107
 
-// Validate checks the whole configuration and returns every problem as an *Error, joined, or nil. Parse calls it; call
-// it for a configuration that the program has made or changed.
+// Validate checks the whole configuration. It returns nil, or an error that joins an *Error for every problem. Parse
+// calls it; call it for a configuration that the program has made or changed.
 func (c *Config) Validate() error {
 	problems := strictyaml.NewProblems(&c.source.Source)
 	checkOneOf(problems, "log.level", c.Log.Level, logLevels...)
@@ -63,7 +64,7 @@ func (c *Config) Validate() error {
 	return problems.Err()
 }
 
-// socketProblem describes the problem of a socket's path, or returns "".
+// socketProblem describes why a socket's path is invalid, or returns "" if it is valid.
 func socketProblem(path string) string {
 	switch {
 	case path == "":
@@ -71,7 +72,7 @@ func socketProblem(path string) string {
 	case strings.ContainsRune(path, 0):
 		return "a path cannot contain a zero byte"
 	case !filepath.IsAbs(path):
-		// zrlctl runs in another directory. Abstract sockets (@name) have neither owner nor mode.
+		// zrlctl runs in another directory. Abstract sockets (@name) have no owner or mode.
 		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket",
 			strictyaml.Quote(path))
 	case len(path) > maxSocketPath:

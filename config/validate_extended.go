@@ -7,17 +7,17 @@ import (
 
 // Bounds of options of the extended profile.
 const (
-	// maxEagerLimit is a sixteenth of the largest credit. For longer messages, saving a round trip makes no difference.
+	// maxEagerLimit is a sixteenth of maxEagerCredit. For longer messages, a saved round trip is insignificant.
 	maxEagerLimit = 64 << 20
 	// maxEagerCredit is a quarter of the range of its 32-bit counter.
 	maxEagerCredit = 1 << 30
-	// minExtendedDatagram fits a header and eight bytes, so that a message is not split into more packets than it has
-	// words.
+	// minExtendedDatagram is the length of a header and eight bytes, so that a message is not split into more packets
+	// than it has words.
 	minExtendedDatagram = protocol.ExtHeaderLen + 8
 )
 
-// validateExtended checks the options of the extended profile, and rejects keys that the profile of their link does not
-// use.
+// validateExtended checks the options of the extended profile, and rejects options that do not apply to the profile of
+// their link.
 func (c *Config) validateExtended(problems *strictyaml.Problems) {
 	fallback := c.Defaults.setsExtended()
 	use := c.profilesInUse()
@@ -56,11 +56,11 @@ func (r *Rank) rejectExtended(problems *strictyaml.Problems, key string, fallbac
 	}
 }
 
-// profileUse records the profiles that the links of a section have.
+// profileUse records the profiles of the links that a section applies to.
 type profileUse struct{ extended, nonExtended bool }
 
-// profilesInUse returns, for each rank, the profiles of this daemon's links to it. A pair of ranks whose entries have
-// different profiles is reported elsewhere, and counts as both.
+// profilesInUse returns, for each rank, the profiles of this daemon's links to it. If the entries of a pair set
+// different profiles, the pair counts as both; another check reports the conflict.
 func (c *Config) profilesInUse() []profileUse {
 	// The profile between two ranks depends on these properties only.
 	type kind struct {
@@ -143,7 +143,7 @@ func (o *LinkOptions) validateUse(problems *strictyaml.Problems, key string, use
 	}
 }
 
-// validateCredit checks that the credit of a section suffices for an eager message.
+// validateCredit checks that the credit of a section is sufficient for an eager message.
 func (c *Config) validateCredit(problems *strictyaml.Problems, key string, o *LinkOptions) {
 	limit, bytes := o.EagerLimit, o.EagerCredit
 	if limit == nil && bytes == nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Bounds of the size of datagrams in bytes: the smallest fits a header and one line of the FPGA, and the largest is the
-// limit of UDP over IPv4.
+// Limits of the length of datagrams in bytes: a header and one line of the FPGA, and the maximum of UDP over IPv4.
 const (
 	minDatagram = protocol.HeaderLen + protocol.LineLen
 	maxDatagram = 65507

@@ -187,7 +187,7 @@ func checkRange[T int | Size](p *strictyaml.Problems, key string, got, low, high
 	}
 }
 
-// maxDuration keeps sums of durations within the range of their type.
+// maxDuration is the maximum of a duration. It ensures that sums of durations do not overflow.
 const maxDuration = 24 * time.Hour
 
 func checkDuration(p *strictyaml.Problems, key string, got time.Duration) {

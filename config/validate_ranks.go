@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// validateRanks checks each rank by itself, and the cluster.
+// validateRanks checks each rank separately, and then the cluster.
 func (c *Config) validateRanks(problems *strictyaml.Problems) {
 	local := false
 	for i := range c.Ranks {
@@ -125,7 +125,7 @@ func (c *Config) validateSize(problems *strictyaml.Problems) {
 	}
 }
 
-// validateAddresses checks that the addresses of ranks are unique.
+// validateAddresses checks that all ranks have different addresses.
 func (c *Config) validateAddresses(problems *strictyaml.Problems) {
 	fpga := -1
 	for _, r := range c.Ranks {
@@ -158,7 +158,7 @@ func (c *Config) validateAddresses(problems *strictyaml.Problems) {
 	}
 }
 
-// unencryptedLinks returns a warning about links between zrlmpids that tls does not secure.
+// unencryptedLinks returns a warning about links between zrlmpids that the section tls does not secure.
 func (c *Config) unencryptedLinks() []string {
 	if c.TLS == nil {
 		return nil
@@ -181,8 +181,8 @@ func (c *Config) unencryptedLinks() []string {
 		strings.Join(plain, ", ")}
 }
 
-// Warnings returns settings that are valid but wrong in most clusters, each as one line for the log. The configuration
-// must have passed Validate.
+// Warnings returns a one-line text for each setting that is valid but wrong in most clusters. The configuration must
+// have passed Validate.
 func (c *Config) Warnings() []string {
 	warnings := slices.Clone(c.warnings)
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }

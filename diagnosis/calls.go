@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// findDatatype finds a send and a receive of which one uses INT and the other FLOAT: profiles cloudfpga and v0.9 match
+// findDatatype finds a send of datatype INT whose receive is FLOAT, or vice versa: profiles cloudfpga and v0.9 match
 // messages by datatype.
 func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.bothReports(e)
@@ -46,8 +46,8 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// findMismatch finds a waiting receive whose source has sent messages that it does not match. If tags is set, they have
-// another tag, otherwise they are in another communicator.
+// findMismatch finds a waiting receive that does not match the messages that its source has sent. If tags is set, the
+// messages carry another tag; otherwise they belong to another communicator.
 func (v *view) findMismatch(e *edge, tags bool) (p proof, ok bool) {
 	if e.call != nil || e.wait == nil {
 		return p, false
@@ -86,7 +86,7 @@ func (v *view) findMismatch(e *edge, tags bool) (p proof, ok bool) {
 	return p, false
 }
 
-// laterSendCauses lists the causes that are possible if rank may still send the message that receiver waits for. It
+// laterSendCauses lists the causes that are possible while rank may still send the message that receiver waits for. It
 // returns nil if rank is known to wait for receiver.
 func (v *view) laterSendCauses(rank, receiver int) (list []Possibility) {
 	r, waits := v.ranks[rank], false
@@ -109,7 +109,7 @@ func (v *view) laterSendCauses(rank, receiver int) (list []Possibility) {
 	return list
 }
 
-// isCollectiveComm reports whether a communicator carries the messages of collective calls, which no receive of a
+// isCollectiveComm reports whether a communicator carries only the messages of collective calls, which no receive of a
 // program matches.
 func (v *view) isCollectiveComm(comm uint32) bool {
 	for _, r := range v.ranks {
@@ -121,7 +121,7 @@ func (v *view) isCollectiveComm(comm uint32) bool {
 	return false
 }
 
-// sourceOf returns the source of receiver's receive: the other rank of e.
+// sourceOf returns the source of receiver's receive, which is the other rank of e.
 func sourceOf(e *edge, receiver int) int {
 	if e.from == receiver {
 		return e.to
@@ -150,13 +150,13 @@ func mismatchProof(receiver int, at *state.Peer, wait *state.Wait, envelope *sta
 	}
 }
 
-// member is a member of a communicator, with a call that it is in or has completed.
+// member is a member of a communicator and a call that it has made.
 type member struct {
 	rank int
 	call collective.EndedCall
 }
 
-// calls returns the calls that members of c's communicator are in or have completed, by call number.
+// calls returns, by call number, the calls that members of the snapshot's communicator are in or have completed.
 func (v *view) calls(snapshot *collective.Snapshot) map[int][]member {
 	byNumber := map[int][]member{}
 	add := func(rank int, call collective.EndedCall) {
@@ -210,7 +210,7 @@ func bytesOf(c *collective.EndedCall) string {
 	return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes)
 }
 
-// groupByProperty partitions list by the string that of returns for the call of each member. The smallest group comes
+// groupByProperty groups list by the string that of returns for the call of each member. The smallest group comes
 // first.
 func groupByProperty(list []member, of func(c *collective.EndedCall) string) (groups [][]member) {
 	for _, m := range list {
@@ -225,9 +225,9 @@ func groupByProperty(list []member, of func(c *collective.EndedCall) string) (gr
 	return groups
 }
 
-// findContradiction returns a function that finds the first call of a communicator whose members contradict each other:
-// any later contradiction follows from it. The function returns a proof only if they differ in the property that of
-// returns.
+// findContradiction returns a function that finds the first call of a communicator in which the members' calls
+// contradict each other; any later contradiction follows from it. The function returns a proof only if these calls
+// differ in the property that of returns.
 func findContradiction(of func(c *collective.EndedCall) string, step string) func(*view, *edge) (proof, bool) {
 	return func(v *view, e *edge) (p proof, ok bool) {
 		if e.call == nil {

@@ -7,23 +7,23 @@ type Cause struct {
 	ID string
 	// Title describes the cause as a noun phrase.
 	Title string
-	// find searches the states of the two ranks of a wait for the cause, and returns false if it does not find it. It
+	// find searches the states of the two ranks of a wait for the cause. It returns false if they do not prove it. It
 	// is nil for causes that follow from the graph of all waits.
 	find func(v *view, e *edge) (proof, bool)
 }
 
 // proof explains a wait by a cause.
 type proof struct {
-	// reason is the cause in words. It is the end of the finding's sentence.
+	// reason describes the cause, as the end of the finding's sentence.
 	reason string
-	// evidence lists facts, and step is the next step for the user.
+	// evidence lists the facts that show the cause. step is the next step for the user.
 	evidence []string
 	step     string
-	// certain is set if the cause is at the end of the graph, and the state of its rank proves it.
+	// certain is set if the cause is at the end of the graph and the state of its rank proves it.
 	certain bool
-	// others lists the other causes that remain possible, or is nil.
+	// alternatives lists the other causes that remain possible.
 	alternatives []Possibility
-	// rank is the rank at fault, or nil if that is the rank that is waited for.
+	// rank is the rank at fault. Nil means the rank that is waited for.
 	rank *int
 }
 
@@ -61,7 +61,7 @@ const (
 	AnySourceUnmet   = "any_source"
 	StateUnknown     = "state_unknown"
 	ProcessSilent    = "process_silent"
-	// Causes for a rank whose state is not known, in addition to those above.
+	// Causes for a rank whose state is unknown, in addition to those above.
 	WaitsElsewhere = string(infer.WaitsElsewhere)
 	OtherCall      = string(infer.OtherCall)
 	Restarted      = string(infer.Restarted)
@@ -69,8 +69,8 @@ const (
 	PacketDropped  = string(infer.PacketDropped)
 )
 
-// Causes lists all causes: first those that the states of a pair prove, in the order in which they are tried, then
-// those that follow from the graph of all waits.
+// Causes lists all causes: first the causes that the states of a pair prove, in the order in which they are tried, then
+// the causes that follow from the graph of all waits.
 var Causes = []Cause{
 	{ProcessStopped, "process stopped by a signal or a debugger", findStopped},
 	{ProcessEnded, "process has exited", findEnded},
@@ -85,8 +85,9 @@ var Causes = []Cause{
 		findContradiction(collectiveOf,
 			"make the same collective calls in the same order on all ranks of the communicator")},
 	{RootMismatch, "different roots of a collective call", findContradiction(rootOf, "name the same root on all ranks")},
-	// This applies only to calls in which the vectors or blocks of all ranks have the same length. A receive buffer may
-	// be larger than the message; if it is smaller, the receive fails. Neither makes a rank wait.
+	// This cause applies only to calls in which the vectors or blocks of all ranks must be equally long. In other
+	// calls, a receive buffer may be larger than the message, and a smaller one makes the receive fail; neither makes a
+	// rank wait.
 	{CountMismatch, "different counts", findContradiction(bytesOf, "use the same count and datatype on all ranks")},
 	{CommMismatch, "different communicators", func(v *view, e *edge) (proof, bool) { return v.findMismatch(e, false) }},
 	{TagMismatch, "different tags", func(v *view, e *edge) (proof, bool) { return v.findMismatch(e, true) }},

@@ -18,20 +18,21 @@ type edge struct {
 	from, to int
 	isSend   bool
 	seconds  float64
-	// state is the state of the handshake. missing is the packet that would end it, or 0 if the message is held back.
+	// state is the state of the handshake. missing is the packet that would end this state, or 0 if the message is held
+	// back.
 	state   handshake.State
 	missing protocol.Type
-	// wait is the operation that waits. It is nil if the wait is known only from a packet that the waiting rank has
-	// sent; deferred then holds the call.
+	// wait is the waiting operation. It is nil if the wait is known only from a packet that the waiting rank has sent;
+	// deferred is then the call.
 	wait     *state.Wait
 	deferred *state.Deferred
-	// call is the collective call to which the message belongs, or nil.
+	// call is the collective call that the message belongs to, or nil for other messages.
 	call *collective.Snapshot
-	// peer is the report of rank from about rank to. It is nil if to is AnyRank, or if from has not answered.
+	// peer is the report of rank from about rank to. It is nil if to is AnyRank or from has not answered.
 	peer *state.Peer
-	// isIdle is set if a stand-in's kernel is waiting for work.
+	// isIdle is set if the wait is only a stand-in's kernel waiting for work.
 	isIdle bool
-	// pairFinding is the finding that explains the wait by the states of the two ranks, or nil.
+	// pairFinding is the finding, if any, that explains the wait by the states of its two ranks.
 	pairFinding *Finding
 }
 
@@ -74,7 +75,7 @@ func (v *view) addEdges(rank *rankState) {
 		v.addCall(rank, &rank.Engine.Calls[i], v.edges[from:])
 	}
 	if own := v.edges[from:]; slices.ContainsFunc(own, func(e *edge) bool { return e.wait != nil && e.wait.Awaited }) {
-		// An operation that is posted but not awaited is not a wait yet.
+		// A posted operation is not a wait until its program awaits it.
 		own = slices.DeleteFunc(own, func(e *edge) bool { return e.wait != nil && e.call == nil && !e.wait.Awaited })
 		v.edges = v.edges[:from+len(own)]
 	}
@@ -95,8 +96,8 @@ func (v *view) addWait(r *rankState, e *edge) {
 	v.edges = append(v.edges, e)
 }
 
-// addCall adds the waits of a collective call that do not appear as waits for messages: waits for shared buffers, and
-// waits for messages queued behind other messages of the same pair.
+// addCall adds the waits of a collective call that are not waits for messages: waits for shared buffers, and waits for
+// messages queued behind other messages of the same pair.
 func (v *view) addCall(rank *rankState, snapshot *collective.Snapshot, known []*edge) {
 	for _, peer := range snapshot.WaitsFor {
 		if rank.peers[peer] == nil {

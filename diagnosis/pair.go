@@ -9,10 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// everHeard reports whether any packet from the peer has ever arrived. Daemons of earlier versions do not report when.
+// everHeard reports whether any packet from the peer was ever received. Daemons of earlier versions do not report the
+// time of the last packet.
 func everHeard(p *state.Peer) bool { return p.SinceLastPacket != nil || p.PacketsIn > 0 }
 
-// wasContacted reports whether any packet was sent to the peer that the peer should have answered.
+// wasContacted reports whether the peer was sent a packet that it should have answered.
 func wasContacted(p *state.Peer) bool {
 	for _, n := range p.PacketsOut {
 		if n > 0 {
@@ -22,16 +23,16 @@ func wasContacted(p *state.Peer) bool {
 	return p.Extended != nil && p.Extended.Hellos > 0
 }
 
-// silentSince reports whether no packet from the peer was received since a wait of the given number of seconds began.
-// Another rank may have reported the wait.
+// silentSince reports whether no packet from the peer was received during a wait that began the given number of seconds
+// ago. Another rank may have reported the wait.
 func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 	return !everHeard(p) || p.SinceLastPacket != nil && *p.SinceLastPacket > seconds+v.slack
 }
 
-// overNetwork reports whether the packets of a pair cross a network.
+// overNetwork reports whether the pair's packets cross a network.
 func overNetwork(p *state.Peer) bool { return p.Transport != state.TransportSHM }
 
-// lastHeardText says when the last packet from a peer arrived.
+// lastHeardText returns a clause about the time of the last packet from a peer.
 func lastHeardText(p *state.Peer) string {
 	switch {
 	case !everHeard(p):
@@ -42,7 +43,7 @@ func lastHeardText(p *state.Peer) string {
 	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, words.Duration(*p.SinceLastPacket))
 }
 
-// bothReports returns what the two ranks of a wait report about each other. A report is nil if its rank has not
+// bothReports returns the reports of the two ranks of a wait about each other. A report is nil if its rank has not
 // answered.
 func (v *view) bothReports(e *edge) (from, to *state.Peer) {
 	if e.to == AnyRank {
@@ -177,7 +178,7 @@ func wrongAddressProof(rank, peer int, mapped, actual string, evidence []string)
 	}
 }
 
-// findDeadEnd finds an FPGA in a state in which it waits forever.
+// findDeadEnd finds an FPGA in a state that it cannot leave.
 func findDeadEnd(v *view, e *edge) (p proof, ok bool) {
 	from, _ := v.bothReports(e)
 	if from == nil || from.Refuses == "" {
@@ -204,14 +205,14 @@ func firstClause(s string) string {
 	return s
 }
 
-// mtuStep returns the next step for the user if a path does not carry long datagrams.
+// mtuStep returns the next step for the user if a path to address does not carry long datagrams.
 func mtuStep(address string) string {
 	return fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to "+
 		"carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address),
 		longestPacket)
 }
 
-// findMTU finds a path that carries short packets, but not long ones.
+// findMTU finds a path that carries short packets but not long ones.
 func findMTU(v *view, e *edge) (p proof, ok bool) {
 	from, _ := v.bothReports(e)
 	if from == nil || !e.isSend {
@@ -225,11 +226,11 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 }
 
 const (
-	// longestPacket is the length of the longest IP packet of the profiles with fixed datagrams, including the IPv4 and
-	// UDP headers.
+	// longestPacket is the length in bytes of the longest IP packet of the profiles with fixed datagrams, including the
+	// IPv4 and UDP headers.
 	longestPacket = 1416 + 28
-	// longData is the minimum length of a message whose loss suggests that the path MTU is too small: every IPv4 path
-	// carries datagrams of 548 bytes.
+	// longData is the minimum length in bytes of a message whose loss suggests that the path MTU is too small. Every
+	// IPv4 path carries datagrams of 548 bytes.
 	longData = 548
 )
 
@@ -240,8 +241,8 @@ func hostOf(address string) string {
 	return address
 }
 
-// tlsFault returns the TLS error that ended the connection to a peer, or an empty string. open is set if the
-// only error is that the handshake was not answered: the other end may then not use TLS, or not exist.
+// tlsFault returns the TLS error that ended the connection to a peer, or an empty string. open is set if the only error
+// is that the other end did not answer the handshake; it may then not use TLS, or not exist.
 func tlsFault(p *state.Peer) (text string, open bool) {
 	if !strings.HasPrefix(p.NetworkError, "tls with ") {
 		return "", false
@@ -249,8 +250,7 @@ func tlsFault(p *state.Peer) (text string, open bool) {
 	return p.NetworkError, strings.Contains(p.NetworkError, "no answer to the handshake")
 }
 
-// findTLS finds a connection between ranks whose TLS settings are incompatible, or of which only one uses
-// TLS.
+// findTLS finds a connection between ranks with incompatible TLS settings, or between a rank with TLS and one without.
 func findTLS(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.bothReports(e)
 	for i, at := range []*state.Peer{from, to} {
@@ -276,7 +276,7 @@ func findTLS(v *view, e *edge) (p proof, ok bool) {
 	return p, false
 }
 
-// networkErrors maps the text of network errors to an explanation and the next step for the user.
+// networkErrors maps the text of a network error to an explanation and the next step for the user.
 var networkErrors = []struct{ text, why, step string }{
 	{"connection refused", "nothing listens at its address",
 		"start its daemon or program, or correct its address and port in the rank map"},
@@ -288,8 +288,7 @@ var networkErrors = []struct{ text, why, step string }{
 		"allow UDP and TCP port 2718 to the ranks in the firewall of this host (nft list ruleset)"},
 }
 
-// isRefused reports whether the network has refused packets to a peer from which no packet was received for the given
-// number of seconds.
+// isRefused reports whether the network refuses packets to a peer that has been silent for the given number of seconds.
 func (v *view) isRefused(p *state.Peer, seconds float64) bool {
 	fault, _ := tlsFault(p)
 	return p.NetworkError != "" && fault == "" && v.silentSince(p, seconds)
@@ -312,7 +311,7 @@ func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 	return p, true
 }
 
-// noPackets is what packetsOutText returns if no packet was sent.
+// noPackets is the result of packetsOutText if no packet was sent.
 const noPackets = "nothing"
 
 // packetsOutText returns the number of packets sent to a peer, by type.
@@ -335,7 +334,7 @@ func packetsOutText(p *state.Peer) string {
 	return strings.Join(parts, ", ")
 }
 
-// blockedProof returns the proof that packets from sender do not arrive at receiver. knows is what the receiver reports
+// blockedProof returns the proof that packets from sender do not arrive at receiver. knows is the receiver's report
 // about the sender.
 func (v *view) blockedProof(sender, receiver int, knows *state.Peer) proof {
 	since := "have never arrived"

@@ -39,8 +39,8 @@ func stoppedProof(rank, pid int, host string) proof {
 	}
 }
 
-// findStoppedJobs finds stopped processes of jobs of which no rank has answered here. Only other hosts know which ranks
-// wait for them.
+// findStoppedJobs finds stopped processes of jobs none of whose ranks has answered here. Which ranks wait for these
+// processes is known only on other hosts.
 func (v *view) findStoppedJobs() (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.silentRanks)) {
 		s := v.silentRanks[rank]
@@ -59,9 +59,9 @@ func (v *view) findStoppedJobs() (list []Finding) {
 	return list
 }
 
-// findBrokenKernels finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface, and
-// for which no rank is known to wait: a host that waits for an answer from the role has nothing to send to it, so its
-// wait is not known here.
+// findBrokenKernels finds stand-ins whose kernel has failed, or whose role has broken the rules of its interface,
+// although no rank is known to wait for them. A host that waits for an answer from the role has nothing to send to it,
+// so its wait is not known here.
 func (v *view) findBrokenKernels(found []Finding) (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.ranks)) {
 		r := v.ranks[rank]
@@ -78,8 +78,8 @@ func (v *view) findBrokenKernels(found []Finding) (list []Finding) {
 	return list
 }
 
-// kernelFailed returns the reason why the kernel of a stand-in has failed. It returns an empty string if the kernel has
-// not failed, or if an operation has ended since.
+// kernelFailed returns the reason why the kernel of a stand-in has failed. It returns "" if the kernel has not failed,
+// or if an operation has completed since.
 func (v *view) kernelFailed(rank int) string {
 	if r := v.ranks[rank]; r != nil && r.Role == state.RoleStandin && r.failed != nil {
 		return r.failed.Reason
@@ -87,7 +87,7 @@ func (v *view) kernelFailed(rank int) string {
 	return ""
 }
 
-// isBroken reports whether the kernel of a rank cannot continue by itself.
+// isBroken reports whether the kernel of a rank cannot continue without intervention.
 func isBroken(r *rankState) bool {
 	s := r.KernelStats
 	return r.KernelState == state.KernelFailed || s != nil && (s.Failed || s.Simulation != nil && s.Simulation.Fault)
@@ -127,7 +127,7 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// endCause returns the cause at the end of a path: it explains e by the state of rank e.to, which does not wait itself.
+// endCause returns the cause at the end of a path. It explains e by the state of rank e.to, which itself does not wait.
 func (v *view) endCause(e *edge) (cause string, p proof) {
 	if e.to == AnyRank {
 		return AnySourceUnmet, proof{
@@ -158,7 +158,7 @@ func (v *view) endCause(e *edge) (cause string, p proof) {
 	return v.endCauseKnown(e, v.ranks[e.to])
 }
 
-// brokenKernel describes the fault of the kernel of a rank that has answered. It returns false if there is no fault.
+// brokenKernel describes the fault of the kernel of a rank that has answered. It returns false if the kernel works.
 func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 	if r.KernelState == state.KernelFailed || r.KernelState == state.KernelEnded {
 		return KernelFailed, proof{
@@ -188,7 +188,7 @@ func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 	return "", p, false
 }
 
-// endCauseKnown is end for a rank that has answered.
+// endCauseKnown implements endCause for a rank that has answered.
 func (v *view) endCauseKnown(e *edge, rank *rankState) (cause string, p proof) {
 	if cause, p, ok := brokenKernel(e.to, rank); ok {
 		return cause, p
@@ -250,8 +250,8 @@ func idleSeconds(e *state.Engine) float64 {
 	return math.Inf(1)
 }
 
-// creditText returns the number of messages that wait at the receiver, as a part of a sentence, if a lack of credit
-// makes a send wait. Otherwise it returns an empty string.
+// creditText returns a clause with the number of messages that wait at the receiver, or "" unless a lack of credit
+// makes the send wait.
 func creditText(e *edge) string {
 	if !e.isSend || e.peer == nil || e.peer.Extended == nil {
 		return ""
@@ -265,7 +265,8 @@ func creditText(e *edge) string {
 	return ""
 }
 
-// missingCallText names the call that e waits for and rank e.to has not made, beginning with a past participle.
+// missingCallText describes the call that e waits for and that rank e.to has not made. The text begins with a past
+// participle.
 func missingCallText(e *edge) string {
 	switch {
 	case e.call != nil:
@@ -276,7 +277,8 @@ func missingCallText(e *edge) string {
 	return "posted the receive"
 }
 
-// computesProof explains a wait by the peer's program, which runs and has not made the call that e waits for.
+// computesProof explains a wait by the program of rank e.to, which is running but has not made the call that e waits
+// for.
 func (v *view) computesProof(e *edge, rank *rankState) (p proof) {
 	p.reason = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and "+
 		"has not %s", e.to, missingCallText(e))
@@ -302,7 +304,7 @@ func (v *view) computesProof(e *edge, rank *rankState) (p proof) {
 	return p
 }
 
-// askDaemon returns the next step for the user if the state of a rank that others wait for is not known.
+// askDaemon returns the next step for the user if the state of a rank that others wait for is unknown.
 func (v *view) askDaemon(rank int) string {
 	if v.belongsToJob(rank) {
 		return fmt.Sprintf("run zrlctl why on %s, where its process can be seen", hostOf(v.address(rank)))

@@ -13,10 +13,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// MinWaitAge is the minimum age of a wait that is shown to people.
+// MinWaitAge is the minimum age of a wait shown to people.
 const MinWaitAge = time.Second
 
-// Diagnose diagnoses the states of all sources. It ignores waits that are younger than after.
+// Diagnose diagnoses the states of all sources. It ignores waits younger than after.
 func Diagnose(sources []Source, after time.Duration) *Diagnosis {
 	v := newView(sources, after.Seconds())
 	diagnosis := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []UnknownRank{}, Unanswered: []Unanswered{},
@@ -59,8 +59,8 @@ func Diagnose(sources []Source, after time.Duration) *Diagnosis {
 // maxDropAge is the maximum age, in seconds, of a dropped packet whose sender may still be waiting.
 const maxDropAge = 60
 
-// strangerDoubt returns a doubt if a rank has recently dropped packets from an address that is not in its rank map, but
-// whose headers name a rank as the source. Otherwise it returns an empty string.
+// strangerDoubt returns a doubt if a rank has recently dropped packets whose source address is not in its rank map
+// although their headers name a rank as the source. Otherwise it returns "".
 func strangerDoubt(rank *state.Rank) string {
 	drop := rank.Engine.LastDrop
 	if drop == nil || drop.Reason != state.DropUnknownAddress || drop.Source == nil || drop.Seconds > maxDropAge {
@@ -81,8 +81,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// ForRank returns a copy of the diagnosis with only the findings that concern a rank: why it waits, and why others wait
-// for it.
+// ForRank returns a copy of the diagnosis that contains only the findings about a rank: why it waits, and why others
+// wait for it.
 func (d *Diagnosis) ForRank(rank int) *Diagnosis {
 	only := *d
 	only.Findings = []Finding{}
@@ -133,7 +133,7 @@ func newRoots(v *view) *roots {
 	return r
 }
 
-// explainPair returns a finding that explains a wait by the states of its two ranks, or nil.
+// explainPair returns a finding that explains a wait by the states of its two ranks, or nil if they do not explain it.
 func (v *view) explainPair(e *edge) *Finding {
 	for i := range Causes {
 		cause := &Causes[i]
@@ -237,7 +237,7 @@ func (r *roots) followWaits(start int) {
 	}
 }
 
-// isPathEnd reports whether a path ends at e: no wait of rank e.to is known that leads further.
+// isPathEnd reports whether a path ends at e, because no known wait of rank e.to leads further.
 func (r *roots) isPathEnd(e *edge) bool {
 	if e.to == AnyRank {
 		return true
@@ -250,8 +250,8 @@ func (r *roots) isPathEnd(e *edge) bool {
 	return true
 }
 
-// isMirror reports whether the wait o is known only from a packet that the waiting rank of e has received from the peer
-// that it waits for. The states of the pair then explain both waits.
+// isMirror reports whether o is the opposite of e, known only from a packet that the waiting rank of e has received.
+// The states of the pair then explain both waits.
 func isMirror(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
 
 func (r *roots) endFinding(e *edge) *Finding {
@@ -280,21 +280,21 @@ func (r *roots) endFinding(e *edge) *Finding {
 	return finding
 }
 
-// isUnawaited reports whether e is a posted operation that the program of rank e.from may not be waiting for.
+// isUnawaited reports whether e is a posted operation for which the program of rank e.from may not be waiting.
 func (v *view) isUnawaited(e *edge) bool {
 	r := v.ranks[e.from]
 	// The kernel of a stand-in waits for all of its operations.
 	return r != nil && r.Role != state.RoleStandin && e.call == nil && e.wait != nil && !e.wait.Awaited
 }
 
-// notWaitingCause returns the possibility that the program of rank e.from has not begun to wait for the operation it
+// notWaitingCause returns the possibility that the program of rank e.from is not yet waiting for the operation that it
 // has posted.
 func (v *view) notWaitingCause(e *edge) Possibility {
 	return newPossibility(infer.ProgramComputes, e.from, e.to,
 		"rank %d computes, and has not begun to wait for what it has posted", e.from)
 }
 
-// withAlternative returns a copy of the finding as one of two possibilities. other is the second one.
+// withAlternative returns a copy of the finding as the first of two possibilities. other is the second one.
 func (f *Finding) withAlternative(other Possibility) *Finding {
 	open := *f
 	open.Certain, open.Waiting = false, []int{}
@@ -302,19 +302,19 @@ func (f *Finding) withAlternative(other Possibility) *Finding {
 	return &open
 }
 
-// recordUnknown records that the state of rank e.to is not known, if that is so.
+// recordUnknown records rank e.to as unknown if its state is unknown.
 func (r *roots) recordUnknown(e *edge) {
 	if u, ok := r.view.unknownReason(e.to); ok {
 		r.unknown[e.to] = u
 	}
 }
 
-// ageHysteresis is the number of seconds by which a wait must be older than another one to replace it in a finding.
-// This keeps the choice stable from one diagnosis to the next.
+// ageHysteresis is the number of seconds by which a wait must be older than another wait to replace it in a finding. It
+// keeps the choice stable from one diagnosis to the next.
 const ageHysteresis = 0.5
 
-// recordFinding records a finding, and that rank waiting waits because of it. Findings with the same key are merged,
-// and the oldest wait represents them.
+// recordFinding records a finding, and that the rank waiting waits because of it. It merges findings with equal keys;
+// the oldest wait represents them.
 func (r *roots) recordFinding(finding *Finding, waiting int) {
 	key := rootKey{finding.Cause, finding.Rank, finding.Certain}
 	known := r.found[key]
@@ -335,8 +335,8 @@ func (r *roots) recordFinding(finding *Finding, waiting int) {
 	}
 }
 
-// cycleFinding returns a finding for a shortest cycle through the lowest rank in the component of a rank, or nil if
-// there is no cycle.
+// cycleFinding returns a finding for a shortest cycle through the lowest rank in the strongly connected component of a
+// rank, or nil if the component contains no cycle.
 func (r *roots) cycleFinding(rank int) *Finding {
 	part := r.part[rank]
 	first := slices.Min(slices.Collect(func(yield func(int) bool) {
@@ -408,7 +408,7 @@ func cycleStep(path []*edge) string {
 	return "compare the order of the calls of these ranks: one of them has to make the call that another one waits for"
 }
 
-// shortestCycle returns the waits of a shortest cycle through a rank, or nil.
+// shortestCycle returns the waits of a shortest cycle through a rank, or nil if it is in no cycle.
 func (r *roots) shortestCycle(first int) (path []*edge) {
 	ranks := r.graph.ShortestCycle(first)
 	for i, rank := range ranks {
@@ -419,7 +419,7 @@ func (r *roots) shortestCycle(first int) (path []*edge) {
 	return path
 }
 
-// continuesPath reports whether a path continues from e to the waits of rank e.to.
+// continuesPath reports whether a path that contains e continues with a wait of rank e.to.
 func (r *roots) continuesPath(e *edge) bool {
 	return e.to != AnyRank && e.pairFinding == nil && !e.isIdle && r.view.isOldEnough(e) && !r.isPathEnd(e)
 }

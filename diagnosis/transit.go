@@ -12,10 +12,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A message is in transit if both of its ranks have made their calls, and packets of it are missing. If the states of
-// both ranks are known, the pair explains the wait, and no program is at fault.
+// A message is in transit if both of its ranks have made their calls, but some of its packets have not arrived. If the
+// states of both ranks are known, they explain the wait, and no program is at fault.
 
-// pairLink is a pair of ranks, both of which have answered, seen from a wait.
+// pairLink is a pair of ranks that have both answered, seen from a wait.
 type pairLink struct {
 	view                 *view
 	edge                 *edge
@@ -35,8 +35,8 @@ func (l *pairLink) inbound() side  { return side{l.edge.to, l.edge.from, l.toRep
 // stallThreshold is the number of seconds without an acknowledgement after which packets count as lost.
 const stallThreshold = 0.5
 
-// stallTime reports whether the peer does not acknowledge packets that the side has sent with the extended profile, and
-// for how many seconds.
+// stallTime reports whether the peer fails to acknowledge packets of the extended profile sent by the side, and for how
+// many seconds it has failed to.
 func (s side) stallTime() (seconds float64, stalls bool) {
 	x := s.senderReport.Extended
 	switch {
@@ -54,8 +54,8 @@ func (s side) arrivesWithin(seconds float64) bool {
 	return s.receiverReport.SinceLastPacket != nil && *s.receiverReport.SinceLastPacket <= seconds
 }
 
-// declaredUnreachable reports whether the rank of the side has declared the other rank unreachable within the given
-// number of seconds, and so dropped its messages.
+// declaredUnreachable reports whether the rank of the side declared the other rank unreachable within the given number
+// of seconds, and therefore dropped its messages.
 func (s side) declaredUnreachable(seconds float64) bool {
 	return s.senderReport.Unreachable != nil && *s.senderReport.Unreachable <= seconds
 }
@@ -64,8 +64,7 @@ func (s side) declaredUnreachable(seconds float64) bool {
 // packet that arrives earlier may belong to the previous message.
 const minRetransmitDelay = 0.5
 
-// maxRetransmitDelay is the number of seconds after which a rank has received the packets that are retransmitted to it,
-// in any profile.
+// maxRetransmitDelay is the number of seconds within which a rank receives retransmitted packets, in any profile.
 const maxRetransmitDelay = 4.5
 
 // explainTransit explains a wait for a message in transit. It returns nil if the message is not in transit.
@@ -96,8 +95,8 @@ func (v *view) explainTransit(e *edge) *Finding {
 	return link.explainHandshake(link.inbound(), to.Sending, from)
 }
 
-// explainUnreachable explains a receive whose message may have been lost when one of the two ranks declared the other
-// unreachable.
+// explainUnreachable explains a receive whose message may have been lost because one of the two ranks declared the
+// other unreachable.
 func (l *pairLink) explainUnreachable() *Finding {
 	var list []Possibility
 	for _, s := range []side{l.inbound(), l.outbound()} {
@@ -136,7 +135,7 @@ func (l *pairLink) explainSenderGone() *Finding {
 	return l.openFinding(LostPacket, lost, restartedCause(l.inbound(), "in the middle of the message"))
 }
 
-// lostPacketCause returns the possibility that a packet from the side was lost.
+// lostPacketCause returns the possibility that a packet sent by the side was lost.
 func lostPacketCause(packet protocol.Type, s side) Possibility {
 	return newPossibility(infer.PacketLost, s.rank, s.other, "%v from rank %d to rank %d was lost", packet, s.rank,
 		s.other)
@@ -157,7 +156,7 @@ func newPossibility(cause infer.Cause, rank, peer int, format string, args ...an
 }
 
 // explainHandshake explains a wait for a message of profile cloudfpga or v0.9. send is the sender's operation, and
-// receiver is what the receiver reports about the sender.
+// receiver is the receiver's report about the sender.
 func (l *pairLink) explainHandshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
 	recv := receiver.Receiving
 	back := side{s.other, s.rank, s.receiverReport, s.senderReport}
@@ -199,7 +198,7 @@ func isMatched(recv *state.Wait) bool {
 	return recv != nil && (recv.State == handshake.WaitData || recv.State == handshake.Receiving)
 }
 
-// explainExtended explains a wait that is caused by unacknowledged packets of the extended profile.
+// explainExtended explains a wait caused by unacknowledged packets of the extended profile.
 func (l *pairLink) explainExtended() *Finding {
 	for _, s := range []side{l.outbound(), l.inbound()} {
 		seconds, stalls := s.stallTime()
@@ -210,7 +209,7 @@ func (l *pairLink) explainExtended() *Finding {
 			seconds = l.edge.seconds
 		}
 		x, oldest := s.senderReport.Extended, s.senderReport.Sending
-		// The packets in flight may be a single SEND_REQUEST, which is short.
+		// A single SEND_REQUEST, which is short, may be the only packet in flight.
 		long := x != nil && x.InFlight > 0 && (oldest == nil || oldest.State != handshake.WaitClear || x.Begun > 1)
 		back := side{s.other, s.rank, s.receiverReport, s.senderReport}
 		if s.arrivesWithin(seconds/2) && !back.arrivesWithin(seconds) {
@@ -221,8 +220,8 @@ func (l *pairLink) explainExtended() *Finding {
 	return nil
 }
 
-// explainLoss explains a wait that is caused by missing packets of one side: packets of the given type, or all packets
-// if it is 0. They have been missing for the given number of seconds. long is set if some paths do not carry packets of
+// explainLoss explains a wait caused by missing packets from one side. packet is their type, or 0 for packets of all
+// types, and seconds is the time for which they have been missing. long is set if some paths do not carry packets of
 // their length.
 func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
@@ -277,8 +276,8 @@ func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, lo
 	return l.view.certainFinding(l.edge, PacketsBlocked, l.view.blockedProof(s.rank, s.other, s.receiverReport))
 }
 
-// explainLongLoss explains a wait that is caused by missing long packets. Either other is the cause, or the path
-// carries only shorter packets.
+// explainLongLoss explains a wait caused by missing long packets. Either other is the cause, or the path carries only
+// shorter packets.
 func (l *pairLink) explainLongLoss(s side, other Possibility) *Finding {
 	f := l.openFinding(string(other.Cause), other, mtuCause(s))
 	if packet := l.edge.missing; packet == protocol.Ack || packet == protocol.Data {
@@ -315,8 +314,8 @@ func lastHeardAtText(rank int, p *state.Peer) string {
 	return fmt.Sprintf("at rank %d, %s", rank, lastHeardText(p))
 }
 
-// findingFromCauses builds a finding from the possible causes of a wait. It is certain if there is only one. lead
-// describes the symptom, or is empty.
+// findingFromCauses builds a finding from the possible causes of a wait. A single cause is certain. lead describes the
+// symptom; it may be empty.
 func (v *view) findingFromCauses(e *edge, symptom, lead string, list []Possibility, evidence []string,
 	step string) *Finding {
 	p := proof{evidence: evidence, step: step, reason: causesText(list)}
@@ -346,8 +345,8 @@ func causesText(list []Possibility) string {
 	return fmt.Sprintf("%d causes are possible, of which the likeliest is that %s", len(list), list[0].Text)
 }
 
-// restartCauses lists the ranks of a cycle whose counters show that they restarted after exchanging messages. The other
-// ranks may then wait for messages from before the restart.
+// restartCauses lists the ranks of a cycle whose counters show a restart after an exchange of messages. The other ranks
+// may then wait for messages from before the restart.
 func (v *view) restartCauses(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		from, to := v.bothReports(e)
@@ -355,7 +354,7 @@ func (v *view) restartCauses(path []*edge) (list []Possibility) {
 			continue
 		}
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
-			// A restart before the other rank's program began does not matter. The reports of ranks may be as old as
+			// A restart before the start of the other rank's program is harmless. The reports of ranks may be as old as
 			// After.
 			if s.hasForgotten() && v.isYounger(s.rank, s.other, MinWaitAge.Seconds()) {
 				list = append(list, newPossibility(infer.Restarted, s.rank, s.other,
@@ -367,14 +366,14 @@ func (v *view) restartCauses(path []*edge) (list []Possibility) {
 	return list
 }
 
-// isYounger reports whether the engine of rank was started after the program of than, or less than slack seconds
-// before.
+// isYounger reports whether the engine of rank started after the program of rank than, or less than slack seconds
+// before it.
 func (v *view) isYounger(rank, than int, slack float64) bool {
 	up := v.ranks[rank].Engine.Uptime
 	return up > 0 && up < v.programAge(than)+slack
 }
 
-// programAge returns the number of seconds for which the present program of a rank has used it.
+// programAge returns the number of seconds for which the current program of a rank has used the rank.
 func (v *view) programAge(rank int) float64 {
 	r := v.ranks[rank]
 	age := r.Engine.Uptime
@@ -386,7 +385,7 @@ func (v *view) programAge(rank int) float64 {
 	return age
 }
 
-// hadEarlierProgram reports whether an earlier program of a rank has completed the rank's last operation.
+// hadEarlierProgram reports whether the rank's last operation was completed by an earlier program of the rank.
 func (v *view) hadEarlierProgram(rank int) bool {
 	r := v.ranks[rank]
 	if r == nil || r.Engine.SinceLastEnd == nil {
@@ -396,8 +395,8 @@ func (v *view) hadEarlierProgram(rank int) bool {
 	return age > 0 && *r.Engine.SinceLastEnd > age
 }
 
-// programCauses lists the ranks whose present program may not be the one that exchanged messages with the other rank of
-// a wait, because an earlier program ended in the middle.
+// programCauses lists the ranks whose current program may not be the one that exchanged messages with the other rank of
+// a wait, because an earlier program exited in the middle of the exchange.
 func (v *view) programCauses(path []*edge) (list []Possibility) {
 	for _, e := range path {
 		for _, pair := range [][2]int{{e.from, e.to}, {e.to, e.from}} {
@@ -405,7 +404,7 @@ func (v *view) programCauses(path []*edge) (list []Possibility) {
 			if at == nil || v.ranks[pair[1]] == nil || at.Sent+at.Received == 0 {
 				continue
 			}
-			// The ages of programs that were started together differ by less than After.
+			// The ages of programs started together differ by less than After.
 			age, other := v.programAge(pair[0])+MinWaitAge.Seconds(), v.programAge(pair[1])
 			if age < rank.Engine.Uptime && age < other || v.hadEarlierProgram(pair[0]) && *rank.Engine.SinceLastEnd < other {
 				list = append(list, newPossibility(infer.Restarted, pair[0], pair[1],
@@ -425,8 +424,8 @@ func (v *view) programCauses(path []*edge) (list []Possibility) {
 	return list
 }
 
-// oneCallCauses lists the possible causes of a cycle whose waits are all in the same collective call. The schedule of a
-// call has no cycle, so messages may be lost, or members may have restarted.
+// oneCallCauses lists the possible causes of a cycle whose waits all belong to one collective call. The schedule of a
+// call contains no cycle, so messages may be lost, or members may have restarted.
 func (v *view) oneCallCauses(path []*edge) (list []Possibility) {
 	var call *collective.Snapshot
 	for _, e := range path {
@@ -466,7 +465,7 @@ func (e *edge) comm() uint32 {
 	return 0
 }
 
-// hasForgotten reports whether the other rank has exchanged messages with this rank that this rank does not know of.
+// hasForgotten reports whether this rank does not know of all messages that the other rank has exchanged with it.
 func (s side) hasForgotten() bool {
 	own, other := s.senderReport, s.receiverReport
 	known := own.Received + own.Failed + uint64(own.Unexpected)

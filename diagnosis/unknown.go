@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// unknownEndFinding lists the possible causes of a wait for a rank whose state is not known. It returns nil if the rank
+// unknownEndFinding lists the possible causes of a wait for a rank whose state is unknown. It returns nil if the rank
 // has answered, if its process exists but does not answer, or if the wait is for any source.
 func (v *view) unknownEndFinding(e *edge) *Finding {
 	if _, silent := v.silentRanks[e.to]; silent || e.to == AnyRank || v.ranks[e.to] != nil {
@@ -43,7 +43,7 @@ func (v *view) unknownEndFinding(e *edge) *Finding {
 	return v.findingFromCauses(e, symptom, v.symptomText(symptom, e), left, evidence, v.nextStep(symptom, e))
 }
 
-// excludedTexts says which causes each observation contradicts. Each observation appears once.
+// excludedTexts describes, for each observation, the causes that it contradicts.
 func excludedTexts(excluded []infer.Excluded) (facts []string) {
 	by := map[string][]string{}
 	for _, x := range excluded {
@@ -61,7 +61,7 @@ func excludedTexts(excluded []infer.Excluded) (facts []string) {
 	return facts
 }
 
-// symptomText describes the symptom of a wait that has several possible causes.
+// symptomText describes the symptom of a wait with several possible causes.
 func (v *view) symptomText(symptom string, e *edge) string {
 	switch symptom {
 	case NeverHeard:
@@ -88,7 +88,7 @@ func (v *view) symptomText(symptom string, e *edge) string {
 }
 
 // nextStep returns the next step for the user: the observation that decides between the possible causes of a wait, or
-// that comes closest to deciding.
+// that excludes most of them.
 func (v *view) nextStep(symptom string, e *edge) string {
 	p := e.peer
 	switch {
@@ -165,7 +165,7 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 }
 
 // exclusiveSeconds returns the number of seconds for which all packets of the pair must have belonged to the message of
-// a wait. Earlier packets may belong to other operations of the rank, which may have ended after the message was
+// a wait. Earlier packets may belong to other operations of the rank, which may have completed after the message was
 // posted.
 func (v *view) exclusiveSeconds(e *edge) float64 {
 	r := v.ranks[e.from]
@@ -178,8 +178,8 @@ func (v *view) exclusiveSeconds(e *edge) float64 {
 	return e.wait.Seconds
 }
 
-// hasTalkedSince reports whether a packet from a peer of the cloudfpga or v0.9 profile was received and was used in the
-// given number of seconds. The first half second does not count.
+// hasTalkedSince reports whether a packet from a peer of the cloudfpga or v0.9 profile was received and used within the
+// given number of seconds, except for the first half second.
 func hasTalkedSince(p *state.Peer, seconds float64) bool {
 	if p.SinceLastPacket == nil || *p.SinceLastPacket >= seconds-0.5 {
 		return false
@@ -190,8 +190,7 @@ func hasTalkedSince(p *state.Peer, seconds float64) bool {
 // maxAnswerTime is the maximum time, in seconds, that a running rank takes to answer a question (E53).
 const maxAnswerTime = 1
 
-// retransmitGap is the number of seconds by which a packet must be later than another one to count as its
-// retransmission.
+// retransmitGap is the minimum number of seconds between two packets of which the later counts as a retransmission.
 const retransmitGap = 0.05
 
 // symptom returns the ID under which a wait with several possible causes is reported.
@@ -220,10 +219,10 @@ func (v *view) symptom(e *edge, observation *infer.Observation) string {
 	return NothingSent
 }
 
-// isFragmented reports whether the message of a send has more than one datagram.
+// isFragmented reports whether the message of a send needs more than one datagram.
 func isFragmented(e *edge) bool { return e.wait != nil && e.wait.Envelope.Bytes > maxWordsOfDatagram*4 }
 
-// maxWordsOfDatagram is the maximum number of words in a message that consists of one datagram.
+// maxWordsOfDatagram is the maximum number of words in a message that fits in one datagram.
 const maxWordsOfDatagram = 346
 
 // titleOf returns the title of a cause.
@@ -236,7 +235,7 @@ func titleOf(id string) string {
 	return id
 }
 
-// noCallCauses lists the possible causes of a wait for a rank that has answered and is in no call.
+// noCallCauses lists the possible causes of a wait for a rank that has answered and is not in a call.
 func (v *view) noCallCauses(e *edge) (list []Possibility) {
 	add := func(cause infer.Cause, text string) {
 		list = append(list, newPossibility(cause, e.to, e.from, "rank %d %s", e.to, text))
@@ -268,7 +267,7 @@ func (v *view) noCallCauses(e *edge) (list []Possibility) {
 	return list
 }
 
-// movedOnCause returns the possibility that a wait that is known only from a packet is over.
+// movedOnCause returns the possibility that a wait known only from a packet is already over.
 func movedOnCause(e *edge) Possibility {
 	return newPossibility(infer.DeadEnd, e.from, e.to,
 		"rank %d does not wait any more: what it has sent is a late copy, or "+

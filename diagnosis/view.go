@@ -15,13 +15,14 @@ type view struct {
 	members     []state.Member
 	ranks       map[int]*rankState
 	silentRanks map[int]silentRank
-	// hosts maps the IP address of a host to a job, all of whose ranks that run on the host are known.
+	// hosts maps the IP address of a host to the job whose ranks on that host are all known.
 	hosts map[netip.Addr]string
-	// askFailures holds, for each rank that has not answered a question sent over links, the reason why.
+	// askFailures holds, for each rank that was asked over links without success, the reason.
 	askFailures map[int]string
-	// unanswered holds the pairs of a rank that has sent the question and a rank whose engine has not answered it.
+	// unanswered contains the pairs of ranks of which the first has sent the question and the engine of the second has
+	// not answered it.
 	unanswered map[[2]int]bool
-	// askErr is the reason why no questions were sent over links, or nil.
+	// askErr is the reason why no questions were sent over links, nil if they were sent.
 	askErr error
 	edges  []*edge
 	// outEdges holds the edges that begin at each waiting rank.
@@ -37,10 +38,10 @@ type rankState struct {
 	*state.RankInfo
 	Engine *state.Engine
 	job    string // empty if the rank belongs to a daemon, or was asked over a link
-	// cutShort is set if the report omits some of the peers, calls or programs of the rank.
+	// cutShort is set if the report omits some of the rank's peers, calls or programs.
 	cutShort bool
 	peers    map[int]*state.Peer
-	// failed describes the last operation of the rank if it failed, and is nil otherwise.
+	// failed is the last operation of the rank if it failed, and nil otherwise.
 	failed *state.Failure
 }
 
@@ -79,8 +80,8 @@ func newView(sources []Source, after float64) *view {
 	return v
 }
 
-// markBusyKernels counts the idle receives of a stand-in as waits if a rank from which they do not receive waits for
-// the stand-in: its kernel is then not just waiting for work.
+// markBusyKernels counts the idle receives of a stand-in as waits if another rank, from which these receives do not
+// receive, waits for the stand-in. The kernel is then not merely waiting for work.
 func (v *view) markBusyKernels() {
 	for again := true; again; {
 		again = false
@@ -126,7 +127,7 @@ func (v *view) addStatus(s *state.Status) {
 	}
 }
 
-// lastFailed returns the last failed operation of a rank, or nil if an operation has ended since.
+// lastFailed returns the last failed operation of a rank, or nil if an operation has completed since.
 func lastFailed(s *state.Status, rank *state.Rank) *state.Failure {
 	for i := range s.Failures { // the newest first
 		failure := &s.Failures[i]
@@ -158,7 +159,7 @@ func (v *view) addAsked(asked []state.AskResult) {
 	}
 }
 
-// peerReport returns what rank reports about peer, or nil if it reports nothing.
+// peerReport returns the report of rank about peer, or nil if it has not reported any.
 func (v *view) peerReport(rank, peer int) *state.Peer {
 	if r := v.ranks[rank]; r != nil && !hasOwnMPE(r.Kernel) { // its engine sees no packets
 		return r.peers[peer]
@@ -166,7 +167,7 @@ func (v *view) peerReport(rank, peer int) *state.Peer {
 	return nil
 }
 
-// address returns the address of a rank in the rank map, or an empty string.
+// address returns the address of a rank in the rank map, or "" if unknown.
 func (v *view) address(rank int) string {
 	if rank < 0 || rank >= len(v.members) {
 		return ""
@@ -174,16 +175,16 @@ func (v *view) address(rank int) string {
 	return v.members[rank].Address
 }
 
-// jobAt returns the host of a rank, and the job whose processes on that host are known, or an empty string.
+// jobAt returns the host of a rank, and the job whose ranks on that host are all known, or "" if there is no such job.
 func (v *view) jobAt(rank int) (host netip.Addr, job string) {
 	at, _ := netip.ParseAddrPort(v.address(rank))
 	return at.Addr(), v.hosts[at.Addr()]
 }
 
-// belongsToJob reports whether a rank whose state is not known belongs to a job that has ranks here.
+// belongsToJob reports whether a rank whose state is unknown belongs to a job of which some ranks are known.
 func (v *view) belongsToJob(rank int) bool { return len(v.hosts) > 0 && !v.isDeployed(rank) }
 
-// isDeployed reports whether a rank is a deployed node, which cannot be asked for its state.
+// isDeployed reports whether a rank is a deployed node, whose state cannot be queried.
 func (v *view) isDeployed(rank int) bool {
 	if rank < 0 || rank >= len(v.members) || v.ranks[rank] != nil ||
 		v.members[rank].Role != "" && !hasOwnMPE(v.members[rank].Kernel) {
@@ -193,15 +194,15 @@ func (v *view) isDeployed(rank int) bool {
 	return kind == state.KindFPGA || kind == state.KindCPU
 }
 
-// hasOwnMPE reports whether a stand-in's kernel has its own MPE, which does not report what it waits for.
+// hasOwnMPE reports whether a stand-in's kernel includes an MPE, which does not report what it waits for.
 func hasOwnMPE(kernel string) bool { return strings.HasPrefix(kernel, config.KernelRTLNet+":") }
 
-// isSimulatedMPE reports whether nothing is known about a rank except that its MPE is simulated and running.
+// isSimulatedMPE reports whether all that is known about a rank is that its MPE is simulated and running.
 func isSimulatedMPE(r *state.Rank) bool {
 	return hasOwnMPE(r.Kernel) && r.KernelBlockReason == "" && r.KernelState == state.KernelRunning
 }
 
-// unknownReason returns the reason why the state of a rank is not known. It returns false if the state is known.
+// unknownReason returns the reason why the state of a rank is unknown. It returns false if the state is known.
 func (v *view) unknownReason(rank int) (UnknownRank, bool) {
 	_, silent := v.silentRanks[rank]
 	if rank < 0 || v.ranks[rank] != nil || silent {

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// waitSentence describes a wait in words: which rank waits, in which call, for which packet, and for how long.
+// waitSentence describes a wait in one sentence: which rank waits, in which call, for which packet, and for how long.
 func (v *view) waitSentence(e *edge) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rank %d has waited %s", e.from, words.Duration(e.seconds))
@@ -66,7 +66,7 @@ func operationText(e *edge) string {
 	return fmt.Sprintf(" to receive up to %s%s from rank %d", what, of, e.to)
 }
 
-// missingText names the packet that has not arrived, or returns an empty string if there is no such packet.
+// missingText names the packet that has not arrived, or returns "" if the wait is not for a packet.
 func missingText(e *edge) string {
 	switch {
 	case e.missing != 0:
@@ -99,7 +99,7 @@ func tagText(tag *int) string {
 	return fmt.Sprintf("tag %d", *tag)
 }
 
-// bytesText returns before followed by a length, or an empty string if the length is unknown.
+// bytesText returns before followed by a length, or "" if the length is unknown.
 func bytesText(before string, n int64) string {
 	if n < 0 {
 		return ""
@@ -188,7 +188,7 @@ func (f *Finding) TextBlock() string {
 	return b.String()
 }
 
-// others returns the ranks that wait because of the finding, except those that its text names.
+// unnamedWaiting returns the ranks that wait because of the finding, except those named in its text.
 func (f *Finding) unnamedWaiting() (list []int) {
 	for _, r := range f.Waiting {
 		if r != f.named && !slices.Contains(f.Cycle, r) {
@@ -198,13 +198,13 @@ func (f *Finding) unnamedWaiting() (list []int) {
 	return list
 }
 
-// maxUnknown is the maximum number of lines about ranks whose state is not known.
+// maxUnknown is the maximum number of lines about ranks whose state is unknown.
 const maxUnknown = 32
 
 // maxText is the maximum length of a line, in characters.
 const maxText = 600
 
-// Fingerprint returns a string that changes when the causes change, but not when only time passes.
+// Fingerprint returns a string that changes if the causes change, but not if only times change.
 func (d *Diagnosis) Fingerprint() string {
 	var b strings.Builder
 	for i := range d.Findings {

@@ -11,10 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// askTimeout bounds a query of other ranks. By the protocol, it ends within a second (E53) if the engine runs.
+// askTimeout is the maximum duration of a query of other ranks. If the engine runs, the protocol limits a query to a
+// second (E53).
 const askTimeout = 2 * time.Second
 
-// AskReports asks other ranks, in ascending order, for their public state, and returns an entry for each.
+// AskReports asks other ranks, in ascending order, for their public state. It returns an entry for each rank.
 func (r *Rank) AskReports(ctx context.Context, ranks []int) []state.AskResult {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Collectives returns the engine's collective configuration for a valid configuration. An error comes from opening or
-// reading the table, and names its key.
+// Collectives returns the engine's collective configuration for a valid configuration. The error reports that the table
+// cannot be opened or read, and names the table's key.
 func Collectives(cfg *config.Config) (collective.Config, error) {
 	c := collective.Config{
 		Force: cfg.Collectives.ParseForce(), Order: cfg.Collectives.Order.Form(),

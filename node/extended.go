@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
-// Limits of the data that extended peers may send before receives match (E20), for all peers and for each.
+// Limits of the data that extended peers may send before receives match (E20): for all peers together, and per peer.
 const (
 	eagerLimit      = 64 << 10
 	eagerLimitUnset = -1 // the configuration does not set an eager limit
@@ -21,10 +21,11 @@ const (
 	minPeerCredit   = 64
 )
 
-// streamWindow is the maximum number of packets in flight over TCP, slightly below the transport's queue for a peer.
+// streamWindow is the maximum number of packets in flight over TCP. It is slightly smaller than the transport's queue
+// for a peer.
 const streamWindow = tcp.DefaultSendQueue/(protocol.ExtHeaderLen+protocol.MaxStreamPayload) - 16
 
-// setExtendedBuiltIn sets the extended profile's values of a built-in link.
+// setExtendedBuiltIn sets the options of the extended profile in a built-in link.
 func setExtendedBuiltIn(l *config.Link, cfg *config.Config) {
 	peers := otherRanks(cfg)
 	l.EagerLimit = eagerLimitUnset
@@ -32,15 +33,15 @@ func setExtendedBuiltIn(l *config.Link, cfg *config.Config) {
 }
 
 // messageCredit returns the number of messages that each peer may initially begin before receives match. At least three
-// quarters of the rank's capacity remain for peers whose messages pile up.
+// quarters of the rank's capacity remain for additional credit to peers with many unmatched messages.
 func messageCredit(cfg *config.Config) int {
 	return min(max(cfg.Limits.Unexpected/(4*otherRanks(cfg)), minPeerCredit), maxPeerCredit)
 }
 
-// otherRanks returns the number of a rank's peers, but at least 1.
+// otherRanks returns the number of a rank's peers, or 1 if it has no peers.
 func otherRanks(cfg *config.Config) int { return max(len(cfg.Ranks)-1, 1) }
 
-// extendedConfig returns the link's configuration of the extended state machine.
+// extendedConfig returns the configuration of the extended state machine for the link.
 func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	x := &extended.Config{
 		MaxPayload: l.MaxDatagram - protocol.ExtHeaderLen, EagerLimit: int(l.EagerLimit),
@@ -56,7 +57,7 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 		x.MaxPayload = shm.MaxPayload
 		x.Window, x.WindowBytes = shm.Window(ringSize(cfg))
 	}
-	// Within a host, the payload passes through memory only.
+	// Within a host, payload crosses only memory, so a checksum of the header is sufficient.
 	x.HeaderChecksum = l.Transport == config.TransportSHM || l.sameHost
 	x.Timing = extended.DefaultTiming(l.Transport != config.TransportUDP)
 	x.Timing.UnreachableAfter = l.Deadlines.Ack
@@ -66,7 +67,7 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 // ringSize returns the size of the shared-memory rings in bytes.
 func ringSize(cfg *config.Config) int { return shm.DefaultRing(len(cfg.Ranks)) }
 
-// newSeed returns a number that is unique among links and starts.
+// newSeed returns a number that differs between links and between starts of a rank.
 func newSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

@@ -11,9 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// failureRecorder writes records of failures in a rank of a job: the packets and calls that preceded them. A program
-// often ends right after a failure, so the caller of a failed operation gets its error only after the record has been
-// written.
+// failureRecorder writes records of failures in a rank of a job: the packets and calls that preceded them. Many
+// programs exit right after a failure, so a failed operation returns its error only after the record has been written.
 type failureRecorder struct {
 	rank   *Rank
 	job    string
@@ -21,16 +20,16 @@ type failureRecorder struct {
 
 	mu      sync.Mutex
 	limiter recorder.RateLimiter
-	// recordDone is closed when the current record has been written; nil if there is no current record.
+	// recordDone is closed when the current record has been written. It is nil if no record is being written.
 	recordDone chan struct{}
 }
 
-// writeTimeout bounds the time that a caller waits for a record, whatever the file system does.
+// writeTimeout is the maximum time that a caller waits for a record, for example because of a slow file system.
 const writeTimeout = 5 * time.Second
 
-// startRecord starts writing a record, unless other records were written recently. Later failures share it until it has
-// been written, and so do the failures of one event, such as a lost peer and the messages to it. It does not wait, as
-// the engine's lock is held.
+// startRecord starts writing a record, unless too many records were written recently. Failures that occur while the
+// record is being written share it, and so do all failures of one event, such as a lost peer and the messages to it.
+// startRecord does not block, because the caller holds the engine's lock.
 func (f *failureRecorder) startRecord(peer int, operation string, err error) {
 	if peer >= 0 {
 		operation += fmt.Sprintf(" rank %d", peer)
@@ -89,7 +88,7 @@ func (f *failureRecorder) writeAndReport(now time.Time, peer int, operation stri
 	}
 }
 
-// writeRecord writes a record under the given name, and returns its path.
+// writeRecord writes a record with the given name, and returns its path.
 func (f *failureRecorder) writeRecord(name, why string) (path string, err error) {
 	now := time.Now()
 	rank, size := f.rank, int64(f.rank.Config.Record.Spool.Size)
@@ -101,7 +100,7 @@ func (f *failureRecorder) writeRecord(name, why string) (path string, err error)
 	return writeShared(recordsDirectories(&rank.Config.Record.Spool), size, name, data)
 }
 
-// profile returns V09 if any link has that profile, and CloudFPGA otherwise.
+// profile returns V09 if any link uses that profile, and CloudFPGA otherwise.
 func (r *Rank) profile() protocol.Profile {
 	for peer, l := range r.Links() {
 		if peer != r.Self.Rank && l.Profile == protocol.V09 {

@@ -15,8 +15,8 @@ import (
 )
 
 // recordsDirectories returns the candidate directories for failure records of jobs, in order of preference. All jobs of
-// a user on this host share one directory, so that its size is bounded. The list is empty if no records are written.
-// There is a second candidate because another user may have taken the name in /tmp.
+// a user on this host share one directory, so that its size is bounded. The list is empty if records are disabled. The
+// second candidate is for the case that another user already owns the name in /tmp.
 func recordsDirectories(s *config.Spool) []string {
 	switch {
 	case s.Size == 0, s.Directory != nil && *s.Directory == "":
@@ -32,7 +32,7 @@ func recordsDirectories(s *config.Spool) []string {
 }
 
 // writeShared writes a record into the first directory that no other user can write to. The directory is a spool shared
-// by the processes of several ranks and jobs, which write to it one at a time.
+// by the processes of several ranks and jobs. A lock ensures that they write one at a time.
 func writeShared(directories []string, size int64, name string, data []byte) (path string, err error) {
 	var errs []error
 	for _, dir := range directories {

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxExtDatagram is the default maximum size in bytes of a datagram of the extended profile over UDP. The size that
-// the path carries is discovered.
+// maxExtDatagram is the default maximum size in bytes of a datagram of the extended profile over UDP. Path MTU
+// discovery finds the size that the path can carry.
 const maxExtDatagram = 65504
 
 // localTransport is the default transport between ranks of one host that speak the extended profile.
@@ -19,18 +19,19 @@ var localTransport = func() config.Transport {
 	return config.TransportUDP
 }()
 
-// sharedEagerLimit is the eager limit in bytes between ranks that share memory. Longer messages are faster by single
-// copy if they are not cached, or by rendezvous.
+// sharedEagerLimit is the eager limit in bytes between ranks that share memory. For longer messages, single copy (if
+// the data is not cached) or rendezvous is faster.
 const sharedEagerLimit = 16 << 10
 
-// sameHost reports whether two ranks are on one host: they have the same IP address, or both have loopback
-// addresses. It depends only on the configuration, so that both ranks get the same answer.
+// sameHost reports whether two ranks are on one host: they have the same IP address, or both have loopback addresses.
+// It depends only on the configuration, so that both ranks get the same result.
 func sameHost(a, b *config.Rank) bool {
 	x, y := a.Address.Addr().Unmap(), b.Address.Addr().Unmap()
 	return x == y || x.IsLoopback() && y.IsLoopback()
 }
 
-// setHostDefaults sets the values that the configuration leaves open and that depend on the hosts of the ranks.
+// setHostDefaults sets the options that the configuration does not set and whose defaults depend on the hosts of the
+// ranks.
 func (l *Link) setHostDefaults() {
 	near := l.sameHost && l.Profile == protocol.Extended
 	if l.Transport == "" {
@@ -74,8 +75,8 @@ func busyRanks(cfg *config.Config, self *config.Rank, attached bool) int {
 	return n
 }
 
-// windowBytes returns the maximum number of bytes in flight to a peer over UDP, such that they fit into its receive
-// buffer. It assumes that the peer's buffer has the size granted to this rank. The kernel needs half of it.
+// windowBytes returns the maximum number of bytes in flight to a peer over UDP that fit in the peer's receive buffer.
+// It assumes that this buffer is as large as the buffer granted to this rank, and that the kernel needs half of it.
 func windowBytes(granted int) int { return min(granted/2, maxWindowBytes) }
 
 const maxWindowBytes = 4 << 20

@@ -23,16 +23,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// EnvAddress is an environment variable with the IP address of this host's ranks of a job, or with a prefix that
-// contains it, such as 10.1.0.0/16. The default is the source address of packets to other networks, or a loopback
-// address if there is no route.
+// EnvAddress is the environment variable for the IP address of this host's ranks of a job. Its value is the address, or
+// a prefix that contains it, such as 10.1.0.0/16. The default is the source address of packets to other networks, or a
+// loopback address if there is no route.
 const EnvAddress = "ZRLMPI_ADDRESS"
 
-// EnvUnexpected is an environment variable that sets limits.unexpected of a job without a configuration.
+// EnvUnexpected is the environment variable that sets limits.unexpected for a job without a configuration.
 const EnvUnexpected = "ZRLMPI_UNEXPECTED"
 
-// EnvFPGATimeout is an environment variable with the time after which a job's send to an FPGA that has never sent a
-// packet fails, such as 90s. The default is 0s, which means never.
+// EnvFPGATimeout is the environment variable for the time after which a job's send fails if its destination is an FPGA
+// that has never sent a packet, such as 90s. The default, 0s, means never.
 const EnvFPGATimeout = "ZRLMPI_FPGA_TIMEOUT"
 
 // fpgaTimeout returns the value of EnvFPGATimeout.
@@ -55,11 +55,11 @@ type Exchange interface {
 	Name() string
 	Rank() int
 	Size() int
-	// Put sets the value of a key. All processes can Get it after the next Barrier.
+	// Put sets the value of a key. After the next Barrier, all processes can read it with Get.
 	Put(ctx context.Context, key, value string) error
 	Get(ctx context.Context, key string) (string, error)
 	Barrier(ctx context.Context) error
-	// Finalize asks the launcher not to wait for the process any longer.
+	// Finalize tells the launcher to stop waiting for the process.
 	Finalize(ctx context.Context) error
 }
 
@@ -77,7 +77,7 @@ func Join(ctx context.Context, x Exchange, path string) (mpe.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The socket reserves the port while the rank runs, whatever transports it uses.
+	// The socket reserves the port while the rank runs, even if UDP is not in use.
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, 0)))
 	if err != nil {
 		return nil, fmt.Errorf("a port for rank %d of the job: %w", x.Rank(), err)
@@ -102,8 +102,8 @@ func JobRanks(cfg *config.Config) (ranks []int) {
 	return ranks
 }
 
-// CheckAddresses checks that the addresses of ranks can be bound, and releases them. The error is a
-// *bindfault.ListenError, which names the holder of a port or the addresses of this host.
+// CheckAddresses checks that the addresses of ranks can be bound, and releases them again. The error is a
+// *bindfault.ListenError, which names the process that holds a port or lists the addresses of this host.
 func CheckAddresses(cfg *config.Config, ranks []int) error {
 	m, err := RankMap(cfg)
 	if err != nil {
@@ -135,7 +135,7 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	if err != nil {
 		return nil, err
 	}
-	// All processes must have the same ranks, or messages would go astray.
+	// All processes must use the same list of ranks, or messages would go to the wrong ranks.
 	if err := x.Put(ctx, ranksKey(x.Rank()), ranksDigest(cfg)); err != nil {
 		return nil, err
 	}
@@ -160,8 +160,8 @@ func joinConfigured(ctx context.Context, x Exchange, path string) (mpe.Device, e
 	return newJobDevice(d, x, nil, ranks), nil
 }
 
-// withExtendedLinks returns the ranks of a configuration, with the extended profile for links among the ranks of the
-// job, unless a profile is configured.
+// withExtendedLinks returns the ranks of a configuration. It sets the extended profile for links among the ranks of the
+// job whose profile is not configured.
 func withExtendedLinks(cfg *config.Config, job []int) []config.Rank {
 	if cfg.Defaults.Profile != nil {
 		return cfg.Ranks
@@ -175,7 +175,7 @@ func withExtendedLinks(cfg *config.Config, job []int) []config.Rank {
 
 func ranksKey(process int) string { return fmt.Sprintf("zrlmpi-ranks-%d", process) }
 
-// ranksDigest identifies the ranks of a configuration by address and kind.
+// ranksDigest returns a digest of the addresses and kinds of all ranks.
 func ranksDigest(cfg *config.Config) string {
 	h := sha256.New()
 	for rank := range cfg.Ranks {
@@ -205,15 +205,15 @@ func checkSameRanks(ctx context.Context, x Exchange, path string, rank int) erro
 	return nil
 }
 
-// location is the location of a process of a job.
+// location describes where a process of a job runs.
 type location struct {
 	addr netip.AddrPort
-	// host identifies a host, or a container on it. Shared memory and loopback addresses are local to it.
+	// host identifies a host, or a container on it. Shared memory and loopback addresses work only within it.
 	host string
 	// processorList lists the processors that the process may use, as returned by allowedProcessors.
 	processorList string
-	// directory is the path that the process proposes for the job's directory on its host, or that the launcher has
-	// handed over. If it is empty, directoryErr is the reason.
+	// directory is the path of the job's directory on this host, as proposed by the process or handed over by the
+	// launcher. If it is empty, directoryErr is the reason.
 	directory    string
 	directoryErr error
 }
@@ -236,9 +236,9 @@ func localLocation(x Exchange, addr netip.AddrPort) location {
 // jobProcess describes the process of a job.
 type jobProcess struct {
 	name string // name of the job
-	// socket is already bound to the rank's address, or is nil.
+	// socket is a socket already bound to the rank's address, nil if the configuration sets the port.
 	socket *net.UDPConn
-	// processors is the number of processors that the job's processes on this host may use together, or 0 if unknown.
+	// processors is the number of processors available to the job's processes on this host, or 0 if unknown.
 	processors int
 	// directory is the job's directory on this host. If it is empty, directoryErr is the reason.
 	directory    string
@@ -247,10 +247,10 @@ type jobProcess struct {
 	ranks []int
 }
 
-// maxLocationLen is the maximum length of an encoded location: a launcher accepts values of up to 1024 bytes.
+// maxLocationLen is the maximum length of an encoded location. Launchers accept values of up to 1024 bytes.
 const maxLocationLen = 1000
 
-// jobVersion is the version of the encoding, which the ranks of a job compare.
+// jobVersion is the version of the encoding. The ranks of a job check that it is equal.
 const jobVersion = "zrlmpi3"
 
 func (p location) String() string {
@@ -294,8 +294,7 @@ func exchangeLocations(ctx context.Context, x Exchange, own location) ([]locatio
 	return places, nil
 }
 
-// sharedProcessors returns the number of processors that the processes on the host of p may use together, or 0 if
-// unknown.
+// sharedProcessors returns the number of processors available to the processes on the host of p, or 0 if unknown.
 func (p location) sharedProcessors(places []location) (int, error) {
 	var lists []string
 	for _, q := range places {
@@ -310,7 +309,7 @@ func (p location) sharedProcessors(places []location) (int, error) {
 	return n, nil
 }
 
-// newJobProcess describes this process, whose location is p.
+// newJobProcess describes this process, which runs at location p.
 func (p location) newJobProcess(x Exchange, places []location, socket *net.UDPConn) (*jobProcess, error) {
 	processors, err := p.sharedProcessors(places)
 	if err != nil {
@@ -321,8 +320,8 @@ func (p location) newJobProcess(x Exchange, places []location, socket *net.UDPCo
 	return j, nil
 }
 
-// sharedDirectory returns the job's directory on the host of p, which the first process there has proposed. That
-// process also removes leftovers of killed processes of other jobs.
+// sharedDirectory returns the job's directory on the host of p, proposed by the first process there. That process also
+// removes the directories left behind by killed processes of other jobs.
 func (p location) sharedDirectory(places []location) string {
 	for _, q := range places {
 		if q.host == p.host && q.directory != "" {
@@ -394,7 +393,7 @@ func checkLocations(places []location) error {
 type jobDevice struct {
 	device
 	exchange Exchange
-	// socket reserves the chosen port, or is nil if the configuration sets one.
+	// socket reserves the chosen port. It is nil if the configuration sets the port.
 	socket *net.UDPConn
 	// toolServer serves the tools.
 	toolServer io.Closer
@@ -417,20 +416,20 @@ func newJobDevice(d device, x Exchange, socket *net.UDPConn, ranks []int) *jobDe
 	return &jobDevice{device: d, exchange: x, socket: socket, toolServer: d.rank.Serve(), stopWatching: end}
 }
 
-// finalizedKey is the key that a process sets when it ceases to be a rank. A launcher may hide it from processes on
+// finalizedKey is the key that a process sets when it stops being a rank. A launcher may not show it to processes on
 // other hosts.
 func finalizedKey(process int) string { return fmt.Sprintf("zrlmpi-finalized-%d", process) }
 
-// Close ends the rank's participation in the job.
+// Close ends the rank's membership in the job.
 func (j *jobDevice) Close(ctx context.Context) error {
 	j.stopWatching()
 	j.toolServer.Close()
 	err := j.device.Close(ctx)
-	jobs.RemoveEmpty(j.rank.Directory) // succeeds for the last rank on this host
+	jobs.RemoveEmpty(j.rank.Directory) // succeeds only for the last rank on this host
 	if j.socket != nil {
-		j.socket.Close() // a second time if the engine used it
+		j.socket.Close() // the engine may have closed it already
 	}
-	// Without this key, ranks that were never connected to this one would wait for it.
+	// Without this key, ranks that never connected to this one would wait for it.
 	_ = j.exchange.Put(ctx, finalizedKey(j.exchange.Rank()), "1")
 	return errors.Join(err, j.exchange.Finalize(ctx))
 }

@@ -16,9 +16,9 @@ import (
 // stateSubdir is the subdirectory of a state directory that holds the files of ranks.
 const stateSubdir = "ranks"
 
-// KeepState opens a file in the given state directory, in which the rank keeps the state of its exchanges with deployed
-// peers for the next process with this rank. It also reads the state that an earlier process kept. It must be called
-// after Bind and before Start. A rank without such peers keeps nothing. After an error the rank works, but keeps
+// KeepState opens a file in the given state directory, in which the rank saves the state of its exchanges with deployed
+// peers for the next process that runs the rank. It also reads the state saved by an earlier process. It must be called
+// after Bind and before Start. It is a no-op for a rank without such peers. After an error the rank works, but saves
 // nothing or ignores the earlier state.
 func (r *Rank) KeepState(directory string) error {
 	ranks := r.sessionlessPeers()
@@ -58,8 +58,8 @@ func (r *Rank) statePeer(rank int) kept.Peer {
 		Profile: r.Links()[rank].Profile.String()}
 }
 
-// ForgetState discards the state of a peer that processes of this user have kept for a rank of the configuration. No
-// process may have the rank now. It reports whether there was any state.
+// ForgetState discards the state of a peer that processes of this user have saved for a rank of the configuration. The
+// rank must not be running. ForgetState reports whether there was any state.
 func ForgetState(cfg *config.Config, self *config.Rank, peer int) (bool, error) {
 	rank, err := Plan(cfg, self)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Rank) stateError(err error) error {
 		"waiting forever, because no state can be kept: %w", r.Self.Rank, err)
 }
 
-// sessionlessPeers returns the peers of a host rank that do not notice that a new process has replaced this rank's
-// process: peers with the cloudfpga or v0.9 profile over UDP.
+// sessionlessPeers returns the peers of a host rank that cannot detect that a new process runs this rank: peers that
+// use the cloudfpga or v0.9 profile over UDP.
 func (r *Rank) sessionlessPeers() (ranks []int) {
 	if r.Self.Run != config.RunHost {
 		return nil
@@ -99,7 +99,7 @@ func (r *Rank) sessionlessPeers() (ranks []int) {
 	return ranks
 }
 
-// keeperFor returns the keeper for the state of the exchange with a peer.
+// keeperFor returns the keeper of the state of the exchange with a peer.
 func (r *Rank) keeperFor(rank int) mpe.Keeper {
 	if k := r.keepers[rank]; k != nil {
 		return k

@@ -14,26 +14,26 @@ import (
 const (
 	// warnAfter is long for a handshake, but short for an operator.
 	warnAfter = 10 * time.Second
-	// fpgaPause is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its real pause is about 130 µs
-	// on common kernels, so its receivers have never met faster senders. They get a longer pause, in which a busy host can
-	// read their sockets.
+	// fpgaPause is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its actual pause is about 130
+	// µs on common kernels, so receivers that use the library have never met faster senders. cpuPause, the pause for
+	// them, is longer, so that a busy host can read their sockets in time.
 	fpgaPause      = 1100 * time.Nanosecond
 	cpuPause       = 10 * time.Microsecond
 	pauseOverWords = 65536
-	// maxMessageWords is the largest message accepted or sent, in words: 256 MiB. The extended profile is limited only by
-	// its header, to 4 GiB − 1: its messages take no memory before a receive matches.
+	// maxMessageWords is the largest message accepted or sent, in words: 256 MiB. In the extended profile, only the
+	// header limits a message, to 4 GiB − 1, because messages use no memory until a receive matches.
 	maxMessageWords = 1 << 26
 )
 
 // Link is the link from a local rank to one peer.
 type Link struct {
 	config.Link
-	// Handshake is used for every profile but extended, which uses Extended.
+	// Handshake configures every profile except extended, which Extended configures.
 	Handshake handshake.Config
 	Extended  *extended.Config
 
 	sameHost bool
-	// fallbackDatagram is MaxDatagram for a path whose limit cannot be discovered.
+	// fallbackDatagram is the value of MaxDatagram for a path whose limit cannot be discovered.
 	fallbackDatagram int
 }
 
@@ -41,7 +41,7 @@ type Link struct {
 func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	rules := rulesFor(remote)
 	if local.PlaysFPGA() {
-		// A stand-in knows no more of its peers than an FPGA does.
+		// A stand-in knows no more about its peers than an FPGA does.
 		rules = handshake.PeerRules{}
 	}
 	l := Link{Link: cfg.LinkFor(remote.Rank, builtIn(cfg, remote, rules))}
@@ -96,7 +96,7 @@ func rulesFor(r *config.Rank) handshake.PeerRules {
 	return handshake.SoftwarePeer()
 }
 
-// builtIn returns the link without any configuration. It does not set the values that setHostDefaults sets.
+// builtIn returns the link that applies without any configuration, except for the values that setHostDefaults sets.
 func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.PeerRules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
@@ -113,7 +113,7 @@ func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.PeerRules)
 	return l
 }
 
-// timing returns the timeouts of a local rank on a link, according to its preset.
+// timing returns the timeouts of a local rank on a link, according to the rank's preset.
 func timing(l config.Link, local *config.Rank, rules handshake.PeerRules) handshake.Timing {
 	deployed := handshake.DeployedCPU()
 	if local.PlaysFPGA() {
@@ -124,16 +124,16 @@ func timing(l config.Link, local *config.Rank, rules handshake.PeerRules) handsh
 	}
 	t := handshake.DefaultTiming(rules)
 	if local.PlaysFPGA() {
-		// It retransmits DATA unsolicited, as an FPGA does. If it did so sooner than an FPGA, a CPU rank could take the
-		// retransmission for the rest of the message.
+		// The rank retransmits DATA unsolicited, as an FPGA does. If it did so sooner than an FPGA, a CPU rank could
+		// mistake the retransmission for the rest of the message.
 		t.Ack.First = deployed.Ack.First
 	}
 	t.ClearDeadline, t.AckDeadline, t.DataDeadline = l.Deadlines.Clear, l.Deadlines.Ack, l.Deadlines.Data
 	return t
 }
 
-// scaleDeadlines multiplies the times after which a wait fails or is logged, for a role in simulation: while it
-// computes, nothing can be sent to it.
+// scaleDeadlines multiplies the times after which a wait fails or is logged if either rank is a simulated role, because
+// nothing can be sent to a role while it computes.
 func (l *Link) scaleDeadlines(local, remote *config.Rank) {
 	for _, r := range []*config.Rank{local, remote} {
 		l.WarnAfter *= timeScale(r)
@@ -145,8 +145,9 @@ func timeScale(r *config.Rank) time.Duration {
 	return time.Duration(max(1, r.Kernel.Simulation.TimeScale))
 }
 
-// scaleTiming multiplies the timeouts towards a rank whose MPE is simulated as well and counts cycles: a retransmission
-// before a slow simulation has answered can make the role fail. scaleDeadlines has multiplied ClearDeadline already.
+// scaleTiming multiplies the timeouts towards a rank whose MPE is simulated as well and counts cycles, because a
+// retransmission before a slow simulation has answered can make the role fail. ClearDeadline is already scaled, by
+// scaleDeadlines.
 func scaleTiming(t *handshake.Timing, scale time.Duration) {
 	for _, b := range []*handshake.Backoff{&t.Clear, &t.Ack, &t.Data} {
 		b.First, b.Step, b.Interval = b.First*scale, b.Step*scale, b.Interval*scale
@@ -154,8 +155,8 @@ func scaleTiming(t *handshake.Timing, scale time.Duration) {
 	t.AckDeadline, t.DataDeadline, t.FragmentGap = t.AckDeadline*scale, t.DataDeadline*scale, t.FragmentGap*scale
 }
 
-// applyShared takes the options that must be equal on both ranks from the local rank's entry if the other rank's entry
-// does not set them. So one file serves the daemons of both.
+// applyShared handles the options that must be equal on both ranks. If the other rank's entry does not set such an
+// option, the value in the local rank's entry applies, so that one file works for the daemons of both ranks.
 func (l *Link) applyShared(local, remote *config.Rank) error {
 	own, other := local.Link, remote.Link
 	if own == nil {
@@ -189,7 +190,7 @@ func (l *Link) applyShared(local, remote *config.Rank) error {
 	return nil
 }
 
-// check rejects a link on which the two ranks cannot communicate, or which would lose every fragmented message.
+// check rejects a link over which the two ranks cannot communicate, or which would lose every fragmented message.
 func (l *Link) check(local, remote *config.Rank) error {
 	refuse := func(format string, args ...any) error {
 		return &config.Error{Key: "link.max_datagram", Problem: fmt.Sprintf("ranks %d and %d: %s",
@@ -215,8 +216,8 @@ func (l *Link) check(local, remote *config.Rank) error {
 	return nil
 }
 
-// MessageLimit returns the largest message, in words, that any rank of the daemon accepts in profiles other than
-// extended.
+// MessageLimit returns the maximum length of a message, in words, that any rank of the daemon accepts in profiles other
+// than extended.
 func MessageLimit(cfg *config.Config) uint32 {
 	words := maxMessageWords
 	for i := range cfg.Ranks {

@@ -16,13 +16,13 @@ import (
 // maxLocalRanks is the maximum size of a cluster of StartLocal: upstream's CPU library supports no more ranks.
 const maxLocalRanks = protocol.MaxRanksCPU
 
-// maxPortAttempts is the number of attempts of StartLocal to find free ports. In rare cases, another program binds a
-// port after StartLocal has found it.
+// maxPortAttempts is the number of times that StartLocal searches for free ports. In rare cases, another program binds
+// a port that StartLocal has found.
 const maxPortAttempts = 10
 
 // StartLocal starts a cluster of n ranks in this process, at the addresses 127.0.0.1, 127.0.0.2 and so on, with free
-// ports. The ranks use the given profile: the extended profile through shared memory on Linux, and any other
-// combination over UDP. All of them are hosts. The devices are in rank order; the caller must close each of them.
+// ports. The ranks are hosts and use the given profile: the extended profile through shared memory on Linux, and any
+// other combination over UDP. The devices are in rank order; the caller must close each of them.
 func StartLocal(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	if n < 1 || n > maxLocalRanks {
 		return nil, fmt.Errorf("a cluster of %d ranks: it has 1 to %d", n, maxLocalRanks)
@@ -30,7 +30,7 @@ func StartLocal(n int, profile protocol.Profile) ([]mpe.Device, error) {
 	return retryPortInUse(func() ([]mpe.Device, error) { return startLocal(n, profile) })
 }
 
-// retryPortInUse calls start again if a port was in use.
+// retryPortInUse calls start, and calls it again if a port was in use.
 func retryPortInUse(start func() ([]mpe.Device, error)) (devices []mpe.Device, err error) {
 	for range maxPortAttempts {
 		devices, err = start()
@@ -75,7 +75,7 @@ func closeAll(devices []mpe.Device) error {
 	return errors.Join(errs...)
 }
 
-// freeAddresses returns an address for each of n ranks whose UDP port was free a moment ago.
+// freeAddresses returns an address with a currently free UDP port for each of n ranks.
 func freeAddresses(n int) ([]netip.AddrPort, error) {
 	const perByte = 250
 	addrs := make([]netip.AddrPort, n)

@@ -21,8 +21,8 @@ func allowedProcessors() string {
 	return ""
 }
 
-// countProcessors returns the size of the union of lists returned by allowedProcessors, or 0 if one is unknown. The
-// union counts because a launcher that binds processes gives each of them a share.
+// countProcessors returns the size of the union of lists returned by allowedProcessors, or 0 if one is unknown. It
+// counts the union because a launcher that binds processes assigns a share of the processors to each of them.
 func countProcessors(lists []string) (int, error) {
 	used := map[int]bool{}
 	for _, list := range lists {

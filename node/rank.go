@@ -25,45 +25,46 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// Rank is a local rank: planned by Plan, bound by Bind, and running after Start.
+// Rank is a local rank. Plan plans it, Bind binds it, and Start starts its engine.
 type Rank struct {
-	// Config and Self are the configuration that the rank was planned from. Links has the values that a reload may
+	// Config and Self are the configuration that the rank was planned from. Links returns the values that a reload may
 	// change.
 	Config *config.Config
 	Self   *config.Rank
-	// Attached is set if programs attach to hosts among this process's ranks. It must be set before Start.
+	// Attached is set if programs attach to host ranks of this process. It must be set before Start.
 	Attached bool
 	// Engine is nil before Start.
 	Engine *mpe.Engine
-	// PhaseRecorder is the recorder made by RecordPhases, or nil.
+	// PhaseRecorder is the recorder made by RecordPhases, nil before that call.
 	PhaseRecorder *phases.Recorder
-	// FlightRecorder records packets, or is nil. It must be set before Start, whose observer then is the result of
-	// FlightRecorder.Observe.
+	// FlightRecorder records packets, unless it is nil. It must be set before Start, whose observer must then be the
+	// result of FlightRecorder.Observe.
 	FlightRecorder *recorder.Rank
 
 	// Directory is the path of the directory of the rank's job, in which the ranks on this host find each other and
-	// tools find them, or empty. It must be set before Bind.
+	// tools find the ranks. It is empty if the rank is not part of a job. It must be set before Bind.
 	Directory string
 
-	// Describe, if not nil, completes the state of the rank with its kernel and the programs that use it. If it is nil,
-	// this process is the rank's program. It must be set before Start.
+	// Describe adds the kernel and the programs that use the rank to the rank's state. If it is nil, this process is
+	// the rank's program. It must be set before Start.
 	Describe func(*state.RankInfo, state.Detail)
 
-	// engineReady is closed when Engine is set: before that, another rank may ask for a report, or an operation may fail.
+	// engineReady is closed when Engine is set. Even before that, another rank may ask for a report, or an operation
+	// may fail.
 	engineReady chan struct{}
-	// failures records failures of a rank of a job, or is nil.
+	// failures records failures of a rank of a job. It is nil for other ranks.
 	failures *failureRecorder
 
-	// stateFile is the file opened by KeepState, or nil. keepers holds its entries by peer.
+	// stateFile is the file opened by KeepState, nil without one. keepers holds its entries by peer.
 	stateFile *kept.File
 	keepers   map[int]mpe.Keeper
 
-	// skipSharedMemory is set if the observer is not notified of messages through shared memory.
+	// skipSharedMemory is set if the observer does not observe messages through shared memory.
 	skipSharedMemory bool
 
-	// boundSocket is already bound to the rank's address, or is nil.
+	// boundSocket is a socket already bound to the rank's address, nil if Bind must bind one.
 	boundSocket *net.UDPConn
-	// processors is the number of processors that a job's ranks on this host may use together, or 0 if unknown.
+	// processors is the number of processors available to a job's ranks on this host, or 0 if unknown.
 	processors  int
 	sockets     sockets
 	links       atomic.Pointer[[]Link]
@@ -71,10 +72,10 @@ type Rank struct {
 }
 
 // Links returns the current links of the rank, with one entry per rank of the cluster; the rank's own entry is zero.
-// The slice is immutable: a reload replaces it. The profile and the transport of a link never change.
+// The slice is immutable; a reload replaces it. The profile and the transport of a link never change.
 func (r *Rank) Links() []Link { return *r.links.Load() }
 
-// setFPGATimeout sets the time after which sends to FPGAs that have never answered fail, from EnvFPGATimeout.
+// setFPGATimeout sets, from EnvFPGATimeout, the time after which sends to FPGAs that have never answered fail.
 func (r *Rank) setFPGATimeout() error {
 	limit, err := fpgaTimeout()
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *Rank) setFPGATimeout() error {
 	return nil
 }
 
-// Plan plans a rank of a valid configuration. It does not bind anything. The error may join several errors; each is a
+// Plan plans a rank of a valid configuration. It binds no sockets. The error may join several errors, each a
 // *config.Error or an error of Collectives.
 func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
 	rank := &Rank{Config: cfg, Self: self, engineReady: make(chan struct{})}
@@ -144,7 +145,7 @@ func (r *Rank) usesTransport(t config.Transport) bool {
 }
 
 // Start makes the engine of a rank whose sockets are bound. From then on the engine owns the sockets, unless the rank's
-// kernel exchanges datagrams itself through the rank's Wire: in that case the engine is idle.
+// kernel exchanges datagrams itself through the rank's Wire; the engine is then idle.
 func (r *Rank) Start(observer mpe.Observer) error {
 	peers := r.peers(r.Config, r.Links())
 	room := extended.NewCreditPool(r.Config.Limits.Unexpected)
@@ -206,14 +207,14 @@ func (r *Rank) Start(observer mpe.Observer) error {
 	return nil
 }
 
-// AwaitEventEnd waits until the engine handles no event: all failures of one event, such as messages to a lost peer,
-// share a record.
+// AwaitEventEnd waits until the engine has finished handling the current event, so that all failures of one event, such
+// as messages to a lost peer, share a record.
 func (r *Rank) AwaitEventEnd() {
 	<-r.engineReady
 	r.Engine.Depths() // takes the engine's lock
 }
 
-// peers returns the engine's configuration of the peers, without transports.
+// peers returns the engine's configuration of the peers, except for the transports.
 func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
 	peers := make([]mpe.Peer, len(links))
 	for i := range cfg.Ranks {
@@ -227,7 +228,7 @@ func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
 	return peers
 }
 
-// Close closes the engine, if any, as mpe.Engine.Close does, and releases the sockets.
+// Close closes the engine, if it was started, as mpe.Engine.Close does, and releases the sockets.
 func (r *Rank) Close(ctx context.Context) error {
 	if r.Engine == nil {
 		return errors.Join(r.sockets.close(), r.closeStateFile())
@@ -246,14 +247,14 @@ func (r *Rank) Close(ctx context.Context) error {
 	return err
 }
 
-// Oversubscribed reports whether the configuration places more ranks on the rank's host than it has cores, including
-// attached programs. Callers that poll for a packet then yield to other processes.
+// Oversubscribed reports whether the configuration places more ranks and attached programs on the rank's host than it
+// has cores. Callers that poll for packets should then yield to other processes.
 func (r *Rank) Oversubscribed() bool {
 	return busyRanks(r.Config, r.Self, r.Attached) > cmp.Or(r.processors, runtime.NumCPU())
 }
 
 // Open makes this process the given rank of a configuration, and returns the rank's running engine. The rank is a host,
-// whatever its run value is in the configuration. The environment variables for collectives override the configuration.
+// whatever the configuration's run value is. The environment variables for collectives override the configuration.
 func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, error) {
 	d, err := open(cfg, rank, observer, nil)
 	if err != nil {
@@ -262,8 +263,8 @@ func Open(cfg *config.Config, rank int, observer mpe.Observer) (mpe.Device, erro
 	return d, nil
 }
 
-// open implements Open. If process is not nil, the rank belongs to a job, and records the phases of its messages over
-// networks.
+// open implements Open. A process other than nil is a process of a job; its rank records the phases of its messages
+// over networks.
 func open(cfg *config.Config, rank int, observer mpe.Observer, process *jobProcess) (device, error) {
 	if rank < 0 || rank >= len(cfg.Ranks) {
 		return device{}, fmt.Errorf("rank %d: the configuration has ranks 0 to %d", rank, len(cfg.Ranks)-1)
@@ -330,7 +331,7 @@ func open(cfg *config.Config, rank int, observer mpe.Observer, process *jobProce
 	return device{r.Engine, r}, nil
 }
 
-// OpenFile is Open for the configuration in a file.
+// OpenFile is like Open, with the configuration in a file.
 func OpenFile(path string, rank int) (mpe.Device, error) {
 	cfg, err := config.Load(path)
 	if err != nil {

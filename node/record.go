@@ -16,7 +16,7 @@ import (
 )
 
 // RecordPhases makes the recorder of the phases of the rank's messages, which the rank's reports include. The caller
-// passes it on to the observer of Start. limit is the maximum number of peers with separate series.
+// must pass it on to the observer of Start. limit is the maximum number of peers with separate series.
 func (r *Rank) RecordPhases(limit int) *phases.Recorder {
 	peers := make([]phases.Peer, len(r.Links()))
 	for _, remote := range r.Config.Ranks {
@@ -26,8 +26,8 @@ func (r *Rank) RecordPhases(limit int) *phases.Recorder {
 	return r.PhaseRecorder
 }
 
-// RecordPackets makes the flight recorder of ranks of this process, which must not have started. It returns nil if the
-// configuration disables it.
+// RecordPackets makes the flight recorder of ranks of this process, none of which may have been started. It returns nil
+// if the configuration disables recording.
 func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 	if cfg.Memory == 0 {
 		return nil
@@ -50,13 +50,13 @@ func RecordPackets(cfg *config.Record, ranks []*Rank) *recorder.Recorder {
 	return rec
 }
 
-// recordsPackets reports whether the flight recorder of the given configuration records packets of the rank.
+// recordsPackets reports whether the flight recorder with the given configuration records packets of the rank.
 func (r *Rank) recordsPackets(cfg *config.Record) bool {
 	return len(r.Links()) > 1 && (cfg.SharedMemory || r.usesTransport(config.TransportUDP) ||
 		r.usesTransport(config.TransportTCP))
 }
 
-// addresses returns a function for the addresses and protocol of the rank's packets.
+// addresses returns a function that returns the addresses and the protocol of the rank's packets.
 func (r *Rank) addresses() recorder.Addresses {
 	addrs := make([]netip.AddrPort, len(r.Config.Ranks))
 	for i := range r.Config.Ranks {
@@ -71,12 +71,12 @@ func (r *Rank) addresses() recorder.Addresses {
 	}
 }
 
-// followPackets writes the recorded packets of the rank, and then new ones, until ctx is done.
+// followPackets writes the recorded packets of the rank, and then new ones as they are recorded, until ctx is done.
 func (r *Rank) followPackets(ctx context.Context, to io.Writer) {
 	now := time.Now()
 	reader := r.FlightRecorder.Reader(r.addresses(), now)
 	out := pcapng.NewWriter(to, recorder.FileOptions(fmt.Sprintf("packets of rank %d", r.Self.Rank)))
-	// The tool itself notices the end of the stream.
+	// The error is not reported, because the tool itself notices the end of the stream.
 	_ = reader.Follow(out, reader.Read(now), []recorder.Queues{{Rank: r.Self.Rank, Depths: r.Engine.Depths}},
 		ctx.Done())
 }

@@ -17,7 +17,7 @@ var ErrRestart = errors.New("only a restart can change that")
 type LinkError struct {
 	// Rank is the local rank, and Peer the other end.
 	Rank, Peer int
-	// Property is the property; From and To are its current and its new value.
+	// Property names the property. From and To are its current and its new value.
 	Property, From, To string
 }
 
@@ -30,10 +30,10 @@ func (e *LinkError) Error() string {
 func (e *LinkError) Is(target error) bool { return target == ErrRestart }
 
 // Prepare checks whether a running rank can switch to another valid configuration, and returns a function that applies
-// it and cannot fail. It uses the links, the addresses of the other ranks and the TLS files of cfg. cfg must
-// have the same ranks as the configuration that the rank was planned from, with this rank unchanged. The error joins a
-// *LinkError for each property of a link that cannot change, or is a *config.Error or an error of a transport; in that
-// case nothing has changed.
+// it and cannot fail. It uses the links, the addresses of the other ranks and the TLS files of cfg. cfg must have the
+// same ranks as the configuration that the rank was planned from, with this rank unchanged. The error joins a
+// *LinkError for each property of a link that cannot change, or is a *config.Error or an error of a transport. On
+// error, nothing changes.
 func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err error) {
 	links, err := newLinks(cfg, cfg.Rank(r.Self.Rank))
 	if err != nil {
@@ -76,8 +76,8 @@ func (r *Rank) Prepare(cfg *config.Config, m *rankmap.Map) (apply func(), err er
 	}, nil
 }
 
-// immutableChanges returns an error for each property of the link to a peer that differs and cannot change while the
-// link is in use, because both sides must agree on it or memory has been set up for it.
+// immutableChanges returns an error for each property of the link to a peer that differs but cannot change while the
+// link is in use, because both sides must agree on it or memory was allocated for it.
 func (r *Rank) immutableChanges(peer int, l *Link, m *rankmap.Map) (errs []error) {
 	old := &r.Links()[peer]
 	differs := func(what string, from, to any) {

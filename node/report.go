@@ -16,7 +16,7 @@ import (
 
 // Report is the state of a rank of a job as reported to tools.
 type Report struct {
-	// UID is the user of the answering process according to the kernel. It is not part of the answer.
+	// UID is the user of the answering process, as reported by the kernel. It is not part of the answer.
 	UID     int       `json:"-"`
 	PID     int       `json:"-"`
 	Started time.Time `json:"started"`
@@ -28,15 +28,15 @@ type Report struct {
 	Cluster []state.Member `json:"cluster"`
 	// Operations is the number of pending operations.
 	Operations int `json:"operations"`
-	// RankCounters and Peers are counters, and Times holds the phases of messages if they are recorded. They are set in
-	// metrics reports only.
+	// RankCounters and Peers hold counters, and Times the phases of messages if they are recorded. Only metrics reports
+	// contain them.
 	RankCounters state.RankCounters   `json:"counters,omitzero"`
 	Peers        []state.PeerCounters `json:"peer_counters,omitempty"`
 	Times        phases.Times         `json:"times,omitzero"`
 }
 
-// Serve answers tools until the returned Closer is closed. The rank must have been started. A rank that cannot be
-// served, for instance without a directory, works as usual; in that case the Closer does nothing.
+// Serve answers tools until the returned Closer is closed. The rank must have been started. If the rank cannot be
+// served, for instance because it is not in a job, it works as usual and the Closer is a no-op.
 func (r *Rank) Serve() io.Closer {
 	if r.Directory == "" {
 		return io.NopCloser(nil)
@@ -70,7 +70,7 @@ func (r *Rank) handleQuery(ctx context.Context, started time.Time, request query
 	return query.Unknown(request)
 }
 
-// Info returns the state of the rank without the state of its engine.
+// Info returns the state of the rank, except for the state of its engine.
 func (r *Rank) Info(depth state.Detail) state.RankInfo {
 	rankInfo := state.RankInfo{
 		Rank: r.Self.Rank, Role: r.Self.Run, Address: r.Self.Address.String(), Kernel: r.Self.Kernel.String(),
@@ -119,7 +119,7 @@ func (r *Rank) State() state.Rank {
 	return rank
 }
 
-// publicState returns the encoded state that other ranks may receive.
+// publicState returns the encoded state that other ranks may read.
 func (r *Rank) publicState() []byte {
 	s := r.State()
 	s.Kernel = r.Self.Kernel.Name // without the path of a program

@@ -20,7 +20,8 @@ type sockets struct {
 	shm *shm.Conn
 }
 
-// Bind binds the rank to its address. Errors come from the transport; they name rank and address and suggest a remedy.
+// Bind binds the rank to its address. The error, from a transport, names the rank and the address and suggests a
+// remedy.
 func (r *Rank) Bind(m *rankmap.Map) (err error) {
 	cfg, links := r.Config, r.Links() // a reload changes neither profile nor transport
 	if r.usesTransport(config.TransportUDP) {
@@ -95,7 +96,8 @@ func loadTLS(cfg *config.Config) (*tcp.TLS, error) {
 	return tcp.LoadTLS(t.Certificate, t.Key, t.Authority)
 }
 
-// connectionMap returns a copy of m for a transport with connections: the peers to connect to have the kind Software.
+// connectionMap returns a copy of m for a transport with connections. In the copy, this rank and the peers to connect
+// to are of kind Software, and all other ranks of kind CPU.
 func (r *Rank) connectionMap(m *rankmap.Map, t config.Transport) (*rankmap.Map, error) {
 	entries := m.Entries()
 	for i := range entries {
@@ -133,7 +135,7 @@ func (s *sockets) transports() []config.Transport {
 	return names
 }
 
-// close releases sockets that no engine has taken over.
+// close closes the sockets that no engine owns.
 func (s *sockets) close() error {
 	var errs []error
 	if s.udp != nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// silenceTimeout is the time after which a silent rank of a job is reported.
+// silenceTimeout is the time after which a rank of a job that does not answer is reported.
 const silenceTimeout = 5 * time.Second
 
-// silenceWatcher reports ranks of a job that do not answer, once each. It makes waits for a rank that has called
-// MPI_Finalize fail.
+// silenceWatcher reports each rank of a job that does not answer, once. It also fails waits for a rank that has called
+// MPI_Finalize.
 type silenceWatcher struct {
 	rank      *Rank
 	output    io.Writer
 	threshold time.Duration
 	reported  map[int]bool
-	// finalized reports whether a rank of the job has called MPI_Finalize, as far as the launcher reveals it. It may be
-	// nil.
+	// finalized reports whether a rank of the job has called MPI_Finalize, as far as the launcher knows. It is nil if
+	// the launcher cannot tell.
 	finalized func(rank int) bool
 }
 
@@ -79,8 +79,8 @@ func (u *silenceWatcher) check() {
 	}
 }
 
-// unansweredWait reports whether a message is waiting for a peer from which nothing was ever received, and for how long
-// it has waited.
+// unansweredWait reports whether a message is waiting for a peer from which no packet was ever received, and the
+// duration of the wait.
 func unansweredWait(c *state.PeerCounters) (since time.Duration, silent bool) {
 	if !neverReceived(c) {
 		return 0, false
@@ -88,7 +88,7 @@ func unansweredWait(c *state.PeerCounters) (since time.Duration, silent bool) {
 	return c.OldestSend.Elapsed, c.OldestSend.Waits
 }
 
-// neverReceived reports whether nothing was ever received from a peer, dropped packets included.
+// neverReceived reports whether no packet from a peer was ever received, not even one that was dropped.
 func neverReceived(c *state.PeerCounters) bool {
 	return c.Drops == (state.DropCounts{}) && c.PacketsIn == [state.NumTypes]uint64{}
 }

@@ -44,7 +44,7 @@ func (w Wire) Addresses() []netip.AddrPort {
 // Close releases the address.
 func (w Wire) Close() error { return ignoreClosed(w.Conn.Close()) }
 
-// ignoreClosed returns nil for the error of a socket that was already closed.
+// ignoreClosed returns err, or nil if err means that the socket was already closed.
 func ignoreClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -52,7 +52,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// nopTransport is the transport of an engine whose rank has a Wire: nothing arrives and nothing may be sent.
+// nopTransport is the transport of an engine whose rank uses a Wire. It receives nothing and must not be used to send.
 type nopTransport struct {
 	addr netip.AddrPort
 	once sync.Once

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// DefaultReceiveBuffer is the size of the receive buffer for which upstream's library asks, in bytes.
+// DefaultReceiveBuffer is the size, in bytes, of the receive buffer that upstream's library requests.
 const DefaultReceiveBuffer = 0x1000000
 
 const (
@@ -19,8 +19,8 @@ const (
 	// slotLen is the size of the buffer for one received datagram, in bytes. It exceeds maxRxPacket, so that longer
 	// datagrams are detected.
 	slotLen = 2048
-	// maxRxPacket is the maximum length of a datagram from a peer, in bytes. It includes a line by which the last
-	// datagram of a message from an MPE may exceed the others.
+	// maxRxPacket is the maximum length of a datagram from a peer, in bytes. The last datagram of a message from an MPE
+	// may be one line longer than protocol.MaxDatagram.
 	maxRxPacket = protocol.MaxDatagram + protocol.LineLen
 	// sendBatch is the maximum number of datagrams sent per system call.
 	sendBatch = 64
@@ -34,23 +34,23 @@ type Config struct {
 	// Rank is the local rank. Map contains its address and the addresses of its peers.
 	Rank int
 	Map  *rankmap.Map
-	// Socket, if not nil, is a socket that is already bound to the rank's address. The Conn takes ownership of it
-	// unless Listen fails.
+	// Socket is a socket already bound to the rank's address. If it is nil, Listen binds one. The Conn takes ownership
+	// of Socket unless Listen fails.
 	Socket *net.UDPConn
 	// ReceiveBuffer is the requested size of the receive buffer, in bytes. 0 means DefaultReceiveBuffer. The kernel may
 	// grant less: see Conn.ReceiveBuffer.
 	ReceiveBuffer int
-	// NoOffload disables UDP segmentation and receive offload, so that each datagram passes through the kernel on its
-	// own. EnvOffload can set it as well.
+	// NoOffload disables UDP segmentation and receive offload, so that each datagram passes through the kernel
+	// separately. EnvOffload can set it as well.
 	NoOffload bool
 	// Large reports whether datagrams of up to MaxDatagram bytes are accepted from a peer and may be sent to it. For
-	// all other peers the limit is protocol.MaxDatagram. If nil, there are no large datagrams.
+	// all other peers the limit is protocol.MaxDatagram. If Large is nil, there are no large datagrams.
 	Large func(peer int) bool
-	// Impair, if not nil, injects faults into the datagrams to and from peers. Each datagram is then sent and received
+	// Impair injects faults into the datagrams to and from peers. If it is not nil, each datagram is sent and received
 	// by a separate system call.
 	Impair *impair.Impairer
-	// Pace returns the pacing of messages to a peer. The sending goroutine calls it for every DATA message. If nil,
-	// nothing is paced.
+	// Pace returns the pacing of messages to a peer. The sending goroutine calls it for every DATA message. If Pace is
+	// nil, messages are not paced.
 	Pace func(peer int) Pacing
 }
 
@@ -58,7 +58,7 @@ type Config struct {
 // µs per datagram, and up to 2.3 µs with DRAM. If it drops a datagram, the message is corrupt and is not
 // retransmitted.
 type Pacing struct {
-	// PerDatagram is the average interval between two datagrams, of which up to 128 may be sent back to back. 0
+	// PerDatagram is the average interval between two datagrams. Up to 128 datagrams may be sent back to back. 0
 	// disables pacing.
 	PerDatagram time.Duration
 	// OverWords restricts pacing to messages of more words than this. Upstream's CPU library uses 65,536.

@@ -35,7 +35,7 @@ type Conn struct {
 
 	inBatch []incoming
 	peekBuf [protocol.ExtHeaderLen]byte // beginning of the datagram that Poll peeks at
-	// lastPeer is the rank of the address lastFrom according to lastMap.
+	// lastPeer is the rank of the address lastFrom in lastMap. It caches the result of the last look-up.
 	lastFrom netip.AddrPort
 	lastPeer int
 	lastMap  *rankmap.Map
@@ -48,8 +48,8 @@ var (
 	_ mpe.DatagramTransport = (*Conn)(nil)
 )
 
-// Listen opens a Conn, which is bound to the rank's own IP address and port in the rank map. It returns a
-// *ListenError if that address is not available.
+// Listen opens a Conn bound to the rank's IP address and port in the rank map. It returns a *ListenError if that
+// address is not available.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Impair != nil {
 		return listen(cfg, newImpairedSocket)
@@ -57,7 +57,7 @@ func Listen(cfg Config) (*Conn, error) {
 	return listen(cfg, newSocket)
 }
 
-// opener makes a socket from a net.UDPConn, of which it takes ownership on success.
+// opener makes a socket from a net.UDPConn. On success it takes ownership of the net.UDPConn.
 type opener func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error)
 
 func listen(cfg Config, open opener) (*Conn, error) {
@@ -123,12 +123,12 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.localAddr }
 // Reliable returns false: datagrams may be lost, duplicated or reordered.
 func (c *Conn) Reliable() bool { return false }
 
-// Discovers reports whether path MTU discovery is possible, because packets of the extended profile are fragmented
-// only if Packet.Fragment allows it.
+// Discovers reports whether path MTU discovery is possible: it requires that packets of the extended profile are
+// fragmented only if Packet.Fragment allows it.
 func (c *Conn) Discovers() bool { return c.caps.supportsModes }
 
-// LongestDatagram returns the maximum length of a datagram to a peer, in bytes, or 0 if unknown. It is derived from the
-// MTU of the interface, or from a smaller MTU that a router has reported.
+// LongestDatagram returns the maximum length of a datagram to a peer, in bytes, or 0 if unknown. The length follows
+// from the MTU of the interface, or from a smaller MTU reported by a router.
 func (c *Conn) LongestDatagram(peer int) int {
 	if !c.cfg.Map.Has(peer) {
 		return 0
@@ -142,5 +142,5 @@ func (c *Conn) LongestDatagram(peer int) int {
 // into the buffer are lost silently. On Linux, the sysctl net.core.rmem_max limits the size.
 func (c *Conn) ReceiveBuffer() (asked, granted int) { return c.requestedBuffer, c.grantedBuffer }
 
-// Close closes the socket. A Recv in progress returns mpe.ErrTransportClosed.
+// Close closes the socket. A pending Recv returns mpe.ErrTransportClosed.
 func (c *Conn) Close() error { return c.sock.close() }

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHead is the maximum length in bytes of the head of a datagram, which is received into a separate buffer.
+// maxHead is the maximum length in bytes of the head of a datagram received into a separate buffer.
 const maxHead = 128
 
-// directReceive receives payload directly into the caller's memory. It can do so for a single datagram, whose head it
-// receives into a separate buffer, and for datagrams without heads that the kernel has coalesced. It assembles all
-// other datagrams from their pieces.
+// directReceive receives payload directly into the caller's memory. It supports a single datagram, whose head it
+// receives into a separate buffer, and datagrams without heads that the kernel has coalesced. It assembles all other
+// datagrams from their pieces.
 type directReceive struct {
 	msg     mmsghdr
 	iovs    [3]unix.Iovec
@@ -65,7 +65,7 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 
 // assemble joins the pieces of a received datagram in l.overflow.
 func (l *directReceive) assemble(n, head int, buf []byte) []byte {
-	// First move the bytes in overflow to their final offset, because the copies below may overwrite them.
+	// Move the bytes in overflow to their final offset first, because the copies below may overwrite them.
 	if rest := n - head - len(buf); rest > 0 {
 		copy(l.overflow[head+len(buf):], l.overflow[:rest])
 	}

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memInfo is the result of the socket option SO_MEMINFO of Linux, and memInfoDrops the index of the number of dropped
+// memInfo is the result of the Linux socket option SO_MEMINFO. memInfoDrops is the index of the number of dropped
 // datagrams in it.
 type memInfo [9]uint32
 
 const memInfoDrops = 8
 
-// drops asks the kernel. The alternative, SO_RXQ_OVFL, makes the kernel report the number with every datagram, which
-// would slow down the packet path.
+// drops returns the kernel's count. The alternative, SO_RXQ_OVFL, reports the count with every datagram, which would
+// slow down the packet path.
 func (d *descriptor) drops() (uint32, error) {
 	d.sendMu.Lock()
 	defer d.sendMu.Unlock()

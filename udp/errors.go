@@ -20,7 +20,8 @@ type SendError struct {
 	Rank, Peer int
 	Addr       netip.AddrPort
 	// Total is the number of datagrams in the message, and Sent the number sent before the error. If Sent is neither 0
-	// nor Total, the peer has received the beginning of a message, and an FPGA does not recover from that by itself.
+	// nor Total, the peer may have received only the beginning of the message, from which an FPGA does not recover by
+	// itself.
 	Sent, Total int64
 	Err         error
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a socket that is not registered with the Go runtime's network poller.
+// descriptor is a socket outside of the Go runtime's network poller.
 type descriptor struct {
 	fd     int
 	closed atomic.Bool
@@ -18,8 +18,8 @@ type descriptor struct {
 	sendMu, recvMu sync.Mutex
 }
 
-// wait waits until the socket is ready for the given events or is closed, or limit has passed. A negative limit means
-// forever. The caller holds sendMu or recvMu.
+// wait waits until the socket is ready for the given events, the socket is closed, or the time limit has passed. A
+// negative limit means forever. The caller holds sendMu or recvMu.
 func (d *descriptor) wait(events int16, limit time.Duration) error {
 	ms := -1
 	if limit >= 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// maxReady is the maximum number of datagrams waiting for recv. While it is reached, none are read from the system.
+// maxReady is the maximum number of datagrams waiting for recv. While ready is full, no more datagrams are read from
+// the system.
 const maxReady = 1024
 
 // impairedSocket is a plain socket that injects faults into its datagrams, in both directions, as an impair.Impairer
@@ -29,15 +30,14 @@ type impairedSocket struct {
 	err      error // the reason why no more datagrams are read
 }
 
-// delayedDatagram is a datagram that is delivered later. If from is valid, it was received from that address and is
-// delivered to recv; otherwise it is sent to peer.
+// delayedDatagram is a datagram to be delivered later: to recv if from, its source, is valid, and otherwise to peer.
 type delayedDatagram struct {
 	bytes []byte
 	peer  int
 	from  netip.AddrPort
 }
 
-// newImpairedSocket is an opener for sockets with Config.Impair.
+// newImpairedSocket implements opener for a Config with Impair.
 func newImpairedSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
 	plain := &plainSocket{conn: conn, peers: peers, recvBuf: make([]byte, 1<<16)}
 	s := &impairedSocket{plainSocket: plain, rank: cfg.Rank, startTime: time.Now(), impairer: cfg.Impair}
@@ -70,7 +70,7 @@ func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return len(out), nil
 }
 
-// deliver delivers a copy of a datagram, altered and delayed as d specifies. The caller holds mu.
+// deliver delivers a copy of a datagram, altered and delayed according to d. The caller holds mu.
 func (s *impairedSocket) deliver(now time.Time, d impair.Delivery, datagram delayedDatagram, mayWait bool) error {
 	datagram.bytes = bytes.Clone(datagram.bytes)
 	d.Apply(datagram.bytes)
@@ -89,7 +89,7 @@ func (s *impairedSocket) deliverLate() {
 	s.deliverDue(time.Now())
 }
 
-// deliverDue does the work of deliverLate; the caller holds mu. A datagram that the system does not accept is lost.
+// deliverDue does the work of deliverLate; the caller holds mu. It drops datagrams that the system does not accept.
 func (s *impairedSocket) deliverDue(now time.Time) {
 	for x, ok := s.delayed.Pop(now); ok; x, ok = s.delayed.Pop(now) {
 		_ = s.deliverNow(x, true)
@@ -122,7 +122,7 @@ func (s *impairedSocket) read() {
 }
 
 // handleRead handles a datagram that was read, or an error, and waits until ready has space for more. It returns false
-// when no more can be read.
+// if no more datagrams can be read.
 func (s *impairedSocket) handleRead(in incoming, err error) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,11 +25,12 @@ type mmsgSocket struct {
 	sendBuf [maxSendOne]byte // buffer of sendOne
 	in      mmsgRecv
 	direct  directReceive
-	// segmentErrnos contains for each peer the error number with which the kernel refused to segment pieces, or 0.
+	// segmentErrnos contains, for each peer, the error number with which the kernel refused to segment pieces, or 0 if
+	// it has not refused.
 	segmentErrnos []atomic.Uint32
 	caps          capabilities
-	// local is the socket's own address. mode is the current sendMode, and options are the socket options that set it.
-	// defaultMode is the initial value of the socket option.
+	// local is the socket's own address. mode is the current sendMode, options are the socket options that set it, and
+	// defaultMode is the initial value of the option.
 	local       sockaddr
 	mode        sendMode
 	options     modeOptions
@@ -102,8 +103,8 @@ func hasMmsg(raw syscall.RawConn) bool {
 
 func (s *mmsgSocket) capabilities() capabilities { return s.caps }
 
-// resolve implements socket. The function that it returns also clears the segmentation errors of peers whose address
-// changes, so that the kernel is asked again.
+// resolve implements socket. The returned function also clears the segmentation errors of peers whose address changes,
+// so that the kernel is asked again.
 func (s *mmsgSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	addrs, err := newSockaddrs(peers)
 	if err != nil {
@@ -188,12 +189,12 @@ func isAdjacent(last *unix.Iovec, part []byte) bool {
 	return uintptr(unsafe.Pointer(last.Base))+uintptr(last.Len) == uintptr(unsafe.Pointer(unsafe.SliceData(part)))
 }
 
-// maxSendOne is the maximum length of a datagram for sendOne. Copying a longer one would take longer than letting the
-// kernel gather its parts.
+// maxSendOne is the maximum length of a datagram for sendOne. Gathering the parts of a longer one in the kernel is
+// faster than copying them.
 const maxSendOne = protocol.MaxDatagram
 
-// sendOne sends one datagram by sendto, which is faster than sendmmsg. It returns false and sends nothing if the
-// datagram is too long.
+// sendOne sends one datagram by sendto, which is faster than sendmmsg. If the datagram is too long, it sends nothing
+// and returns false.
 func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	if out.len() > maxSendOne {
 		return false, nil
@@ -224,8 +225,8 @@ func (s *mmsgSocket) sendOne(out *outgoing, mayWait bool) (bool, error) {
 	return true, net.ErrClosed
 }
 
-// rawCallLimit is the number of bytes above which sendmmsg is not a raw system call. The kernel copies that many in a
-// few microseconds, and during a raw system call the Go scheduler cannot give this thread's P to another thread.
+// rawCallLimit is the maximum number of bytes for which sendmmsg uses a raw system call. The kernel copies this many in
+// a few microseconds; during a raw system call, the Go scheduler cannot give this thread's P to another thread.
 const rawCallLimit = 1 << 14
 
 // sendmmsg sends the messages in s.out and returns the number of messages sent. bytes is their total length.
@@ -298,8 +299,8 @@ func newSockaddr(addr netip.AddrPort) (sockaddr, error) {
 	return s, nil
 }
 
-// addrPort returns the address in the first n bytes of s, without an IPv6 zone, or the zero AddrPort if they do not
-// contain one.
+// addrPort returns the address in the first n bytes of s without its IPv6 zone, or the zero AddrPort if they contain no
+// address.
 func (s *sockaddr) addrPort(n uint32) netip.AddrPort {
 	port := binary.BigEndian.Uint16(s.raw[2:])
 	switch {

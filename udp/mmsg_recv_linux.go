@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// pieceSlots and pieceLen are the number and the size of the receive buffers if the kernel coalesces datagrams. The
-	// buffers hold 360 datagrams.
+	// pieceSlots and pieceLen are the number and the size of the receive buffers when the kernel coalesces datagrams.
+	// The buffers hold 360 datagrams.
 	pieceSlots = 8
 	pieceLen   = 1 << 16
 )
@@ -21,19 +21,19 @@ type mmsgRecv struct {
 	names    []sockaddr
 	controls []segmentControl
 	slots    [][]byte
-	// msgs[next:received] are messages that were not returned completely; off is the position in the first of them.
+	// msgs[next:received] are the messages not yet returned completely. off is the position in the first of them.
 	next, off, received int
 	// pollHits is the number of consecutive polls that found a datagram.
 	pollHits int
-	// groEnabled is set while the kernel coalesces datagrams. uncoalesced is the number of consecutive datagrams that
-	// were not coalesced while it was set; longDatagrams is the number of long datagrams received close together while
-	// it was not.
+	// groEnabled is set while the kernel coalesces datagrams. With groEnabled, uncoalesced is the number of consecutive
+	// datagrams that were not coalesced; without, longDatagrams is the number of long datagrams received close
+	// together.
 	groEnabled                 bool
 	uncoalesced, longDatagrams int
 }
 
-// init allocates the slots: for single datagrams of the usual size, or, if long is set, for long datagrams and
-// coalesced pieces.
+// init allocates the slots: for long datagrams and coalesced pieces if long is set, and otherwise for single datagrams
+// of the usual size.
 func (r *mmsgRecv) init(long bool) {
 	slots, length := ringLen, slotLen
 	if long {
@@ -84,8 +84,8 @@ func (s *mmsgSocket) isDrained() bool { return s.in.next == s.in.received }
 
 func (s *mmsgSocket) pollFD() int { return s.fd }
 
-// recvmmsg receives available datagrams into the slots. Unless the last polls have found some, it receives a single
-// datagram, by the fastest system call.
+// recvmmsg receives available datagrams into the slots. Unless the last polls found datagrams, it receives a single
+// one, by the fastest system call.
 func (s *mmsgSocket) recvmmsg() error {
 	s.descriptor.recvMu.Lock()
 	err := s.receive()
@@ -136,8 +136,7 @@ func (s *mmsgSocket) receive() error {
 	return net.ErrClosed
 }
 
-// recvfrom receives one datagram that is not coalesced. The result is the same as with recvmsg, but the kernel needs a
-// fifth less time.
+// recvfrom receives one uncoalesced datagram. It gives the result of recvmsg in a fifth less time.
 func (s *mmsgSocket) recvfrom() (uintptr, unix.Errno) {
 	r := &s.in
 	msg, slot := &r.msgs[0], r.slots[0]
@@ -157,13 +156,13 @@ func (s *mmsgSocket) recvfrom() (uintptr, unix.Errno) {
 	return 1, 0
 }
 
-// reset resets those fields of message i that the kernel overwrites.
+// reset resets the fields of message i that the kernel overwrites.
 func (r *mmsgRecv) reset(i int) {
 	r.msgs[i].hdr.Namelen = sockaddrLen
 	r.msgs[i].hdr.SetControllen(len(r.controls[i]))
 }
 
-// deliver fills in with received datagrams that were not returned yet, and returns their number.
+// deliver fills in with received datagrams not yet returned, and returns their number.
 func (r *mmsgRecv) deliver(in []incoming) (n int) {
 	for n < len(in) && r.next < r.received {
 		msg := &r.msgs[r.next]

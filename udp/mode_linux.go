@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A socket option determines how the kernel treats datagrams that are too long. The rank's only socket carries packets
-// of all profiles, so the option is set whenever two consecutive datagrams have different modes. If all peers of a rank
-// have the same profile, it is set only once.
+// A socket option determines how the kernel treats datagrams that are too long for the path. The rank's only socket
+// carries packets of all profiles, so the option is set whenever consecutive datagrams have different modes: only once
+// if all peers use the same profile.
 
 // Lengths of the headers before the payload of a datagram, in bytes.
 const (
@@ -90,8 +90,8 @@ func (s *mmsgSocket) setMode(mode sendMode) error {
 	return nil
 }
 
-// route is a socket that sends nothing. It is connected to a peer to find the MTU of the path. It is opened
-// together with the rank's socket, so that both are in the same network namespace.
+// route is a socket that sends nothing. It is connected to a peer to find the MTU of the path. It is opened together
+// with the rank's socket, in the same network namespace.
 type route struct {
 	fd      int
 	options *modeOptions
@@ -131,8 +131,8 @@ func addressSyscall(trap uintptr, fd int, addr *sockaddr) error {
 	return nil
 }
 
-// pathDatagramLen asks the kernel. If the kernel refused segmentation because of the path's MTU, the next send
-// tries it again.
+// pathDatagramLen asks the kernel. If the kernel has refused segmentation because of the path MTU, the next send tries
+// it again.
 func (s *mmsgSocket) pathDatagramLen(peer int) int {
 	switch unix.Errno(s.segmentErrnos[peer].Load()) {
 	case unix.EINVAL, unix.EMSGSIZE:

@@ -7,8 +7,7 @@ import (
 
 // EnvOffload is the name of an environment variable. If its value is "off", offload is disabled for every socket that
 // the process opens, as by Config.NoOffload. If it is "auto" or "", Config.NoOffload decides. With any other value,
-// Listen returns an error. The variable helps to find out whether offload causes a problem, and to test without
-// offload.
+// Listen returns an error. The variable serves tests without offload, and shows whether offload causes a problem.
 const EnvOffload = "ZRLMPI_OFFLOAD"
 
 // Offload reports the offload features in use by a Conn.
@@ -25,13 +24,13 @@ type Offload struct {
 	Refused []Refusal
 }
 
-// Refusal is a peer for which the kernel has refused to segment, and the error with which it refused.
+// Refusal is a peer for which the kernel has refused to segment.
 type Refusal struct {
 	Peer int
 	Err  error
 }
 
-// Offload returns the offload features that are in use now. It may be called at any time.
+// Offload returns the offload features currently in use. It may be called at any time.
 func (c *Conn) Offload() Offload {
 	return Offload{
 		Batches: c.caps.sendBatch > 1, Segments: c.caps.canSegment, Coalesces: c.caps.canCoalesce,

@@ -44,8 +44,8 @@ func (s *mmsgSocket) segments(peer int) bool {
 	return s.caps.canSegment && s.segmentErrnos[peer].Load() == 0
 }
 
-// disableSegments reports whether err means that the kernel refuses to segment a piece for a peer. If so, the kernel is
-// no longer asked to segment pieces for this peer.
+// disableSegments reports whether err means that the kernel refuses to segment a piece for a peer. If so, later sends
+// to this peer do not use segmentation.
 func (s *mmsgSocket) disableSegments(peer int, err error) bool {
 	errno := segmentRefusal(err)
 	if errno != 0 {
@@ -102,18 +102,18 @@ func hasSegments(raw syscall.RawConn) bool {
 }
 
 const (
-	// groThreshold is the number of long datagrams received close together at which coalescing is enabled. It is not
-	// always enabled, because it costs an eighth of a microsecond for every datagram, while a short message takes two
-	// microseconds in all, and more for a piece that the receiving kernel has to segment again.
+	// groThreshold is the number of long datagrams received close together at which coalescing is enabled. Coalescing
+	// is not always enabled, because it costs an eighth of a microsecond per datagram, of the two microseconds of a
+	// short message, and more for a piece that the receiving kernel must segment again.
 	groThreshold = 2
 	// groMinLen is the minimum length of a long datagram, in bytes.
 	groMinLen = 512
-	// groIdleLimit is the number of consecutive datagrams that were not coalesced after which coalescing is disabled.
+	// groIdleLimit is the number of consecutive uncoalesced datagrams after which coalescing is disabled.
 	groIdleLimit = 1000
 )
 
-// chooseGRO enables coalescing when many long datagrams arrive close together, and disables it when none are coalesced.
-// It is called after each successful receive.
+// chooseGRO enables coalescing when many long datagrams arrive close together, and disables it when the kernel
+// coalesces none. It is called after each successful receive.
 func (s *mmsgSocket) chooseGRO() {
 	receiver := &s.in
 	if !receiver.groEnabled {

@@ -9,7 +9,7 @@ import (
 
 // SendPackets sends each packet in a separate datagram, if possible many of them by one system call, and returns the
 // number of packets sent. If a device queue or socket buffer stays full for some milliseconds, SendPackets drops the
-// remaining packets without an error. It does not pace. The error is a *SendError. If the error is a mistake of the
+// remaining packets without an error. It does not pace. The error is a *SendError. If it reports a mistake of the
 // caller, nothing was sent.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error) {
 	if err := c.checkPackets(peer, packets); err != nil {
@@ -53,7 +53,7 @@ func (c *Conn) checkPackets(peer int, packets []mpe.Packet) error {
 		most = MaxDatagram
 	}
 	for i := range packets {
-		// The peer does not accept a longer datagram: its Recv truncates it.
+		// The peer accepts no longer datagram: its Recv would truncate it.
 		if n := protocol.ExtHeaderLen + len(packets[i].Payload); n > most {
 			return c.sendError(peer, 0, int64(len(packets)),
 				fmt.Errorf("%w: packet %d of %d has %d bytes: a datagram has at most %d",

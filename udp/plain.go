@@ -13,8 +13,8 @@ type plainSocket struct {
 	peers []netip.AddrPort
 	// sendBuf is the buffer in which the parts of a datagram are joined.
 	sendBuf []byte
-	// recvBuf is the receive buffer. It has space for the longest UDP datagram, because on some systems receiving a
-	// datagram that does not fit is an error, which does not include the length.
+	// recvBuf is the receive buffer. The longest UDP datagram fits in it, because on some systems receiving a datagram
+	// that does not fit fails with an error that does not include the length.
 	recvBuf []byte
 }
 
@@ -54,7 +54,7 @@ func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return len(out), nil
 }
 
-// Methods for sockets with capabilities.canPoll, which a plain socket does not have.
+// Methods for sockets with capabilities.canPoll, which a plain socket lacks.
 func (s *plainSocket) poll([]incoming) (int, error)                        { return 0, nil }
 func (s *plainSocket) pollInto([]incoming, int, []byte) (int, error)       { return 0, nil }
 func (s *plainSocket) peek([]byte) (n int, from netip.AddrPort, err error) { return 0, from, nil }

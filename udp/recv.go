@@ -11,11 +11,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxRecvErrors is the maximum number of consecutive errors that Recv ignores because they concern earlier datagrams.
+// maxRecvErrors is the maximum number of consecutive errors about earlier datagrams that Recv ignores.
 const maxRecvErrors = 16
 
 // Recv waits for datagrams and returns their number. The kind of each is mpe.RxDatagram, or mpe.RxTruncated if the
-// datagram is longer than its sender may send.
+// datagram exceeds its sender's limit.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("udp: rank %d: Recv into an empty batch", c.cfg.Rank)
@@ -84,7 +84,7 @@ func (c *Conn) recvError(err error) error {
 // Wakeup returns the socket's file descriptor, which becomes readable when a datagram arrives.
 func (c *Conn) Wakeup() int { return c.sock.pollFD() }
 
-// Sleep reports whether the caller may sleep, because Poll has returned all datagrams that it received from the system.
+// Sleep reports whether the caller may sleep: Poll has returned all datagrams that it received from the system.
 func (c *Conn) Sleep() bool { return c.sock.isDrained() }
 
 func (c *Conn) newRxPacket(in *incoming) mpe.RxPacket {
@@ -120,8 +120,8 @@ func (c *Conn) maxRxLen(peer int) int {
 	return maxRxPacket
 }
 
-// isAsyncError reports whether err concerns an earlier datagram, or a signal interrupted the call. The system has not
-// executed the call that returned such an error.
+// isAsyncError reports whether err concerns an earlier datagram, or a signal interrupted the call. The system did not
+// execute the call that failed with such an error.
 func isAsyncError(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EINTR)
 }

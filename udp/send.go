@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A full device queue (ENOBUFS) usually has space again within microseconds. If it is still full after maxSendTries,
-// about 5 ms in all, sending fails.
+// A full device queue (ENOBUFS) usually has space again within microseconds. If it is still full after maxSendTries
+// attempts, about 5 ms in all, sending fails.
 const (
 	maxSendTries   = 10
 	firstSendPause = 5 * time.Microsecond
@@ -56,7 +56,7 @@ func (c *Conn) sendOne(peer int, datagram []byte) error {
 }
 
 // SendData sends one DATA message. shape determines how the message is fragmented and padded, and Config.Pace how its
-// datagrams are spaced. The error is a *SendError, which contains the number of datagrams sent.
+// datagrams are spaced. The error is a *SendError with the number of datagrams sent.
 func (c *Conn) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	if err := c.check(peer, header); err != nil {
 		return err
@@ -140,8 +140,8 @@ type fragmenter struct {
 	// total is the number of bytes of payload and padding, and offset the number of bytes in the datagrams so far.
 	offset, total int64
 	headerSent    bool
-	// unsegmented is set if the peer is paced. The kernel then must not segment its datagrams from one piece, because it
-	// would send them in a burst at the speed of the network.
+	// unsegmented is set if the peer is paced. The kernel must then not segment the datagrams from one piece, because
+	// it would send them in a burst at the speed of the network.
 	unsegmented bool
 	// sent is the number of datagrams sent.
 	sent int64
@@ -175,8 +175,9 @@ func (c *fragmenter) nextDatagram(out *outgoing) bool {
 	return true
 }
 
-// sendAll sends all datagrams, and returns the number sent. It tries again after an error that concerns an earlier
-// datagram. It returns an error if a device queue stays full or, unless it may wait, if the socket's buffer stays full.
+// sendAll sends all datagrams, and returns the number sent. It retries after an error that concerns an earlier
+// datagram. It returns an error if the device queue stays full or, if mayWait is not set, if the socket's buffer stays
+// full.
 func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 	pause := firstSendPause
 	for tries := 0; sent < len(out); {

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 )
 
-// socket is the interface between a Conn and the operating system. Only one goroutine at a time may call send, and only
-// one at a time recv, but send and recv may run concurrently.
+// socket is the interface between a Conn and the operating system. At most one goroutine at a time may call send, and
+// at most one may call recv, but send and recv may run concurrently.
 type socket interface {
 	capabilities() capabilities
 	// refusals returns the peers for which the system has refused to segment. It may be called at any time.
@@ -19,13 +19,13 @@ type socket interface {
 	// resolve resolves new addresses of the peers, in rank order, and returns a function that makes send use them. The
 	// function must not be called during send.
 	resolve(peers []netip.AddrPort) (move func(), err error)
-	// send sends the datagrams in order and returns the number sent completely. If that is less than all, it returns an
-	// error, or nil if the rest should be retried at once. It does not retain any slice. While the socket's buffer is
-	// full, send waits if mayWait is set; otherwise it returns an error for which isFull is true, after at most
-	// fullTimeout.
+	// send sends the datagrams in order and returns the number sent completely. If it did not send all of them, it
+	// returns an error, or nil if the caller should retry the rest at once. It does not retain any slice. While the
+	// socket's buffer is full, send waits if mayWait is set; otherwise it returns an error for which isFull is true,
+	// after at most fullTimeout.
 	send(out []outgoing, mayWait bool) (int, error)
-	// recv waits for datagrams and returns the number of entries of in that it has set. Unless there is an error, that
-	// is at least one. The bytes are valid until the next call.
+	// recv waits for datagrams and returns the number of entries of in that it has set. Without an error, it sets at
+	// least one. The bytes are valid until the next call.
 	recv(in []incoming) (int, error)
 	// poll is like recv, but returns 0 if no datagram is available. poll, pollInto, peek, isDrained and pollFD are
 	// called only if capabilities.canPoll is set.
@@ -34,10 +34,10 @@ type socket interface {
 	// and the bytes of coalesced datagrams in order.
 	pollInto(in []incoming, head int, buf []byte) (int, error)
 	// peek copies the beginning of the next datagram to head without receiving the datagram. It returns the number of
-	// bytes copied, which is 0 if no datagram is available, and the source of the datagram. It may be called only while
-	// isDrained is true.
+	// bytes copied, 0 if no datagram is available, and the source of the datagram. It may be called only while
+	// isDrained returns true.
 	peek(head []byte) (int, netip.AddrPort, error)
-	// isDrained reports whether all datagrams that earlier calls received from the system were returned.
+	// isDrained reports whether all datagrams received from the system have been returned.
 	isDrained() bool
 	// pollFD returns the file descriptor that becomes readable when a datagram arrives.
 	pollFD() int
@@ -64,18 +64,18 @@ type outgoing struct {
 	parts [3][]byte
 	// unsegmented is set if the datagram must not be sent in one piece with other datagrams.
 	unsegmented bool
-	// mode is the same for all datagrams in one call of send.
+	// mode is equal for all datagrams in one call of send.
 	mode sendMode
 }
 
-// sendMode determines how datagrams that are too long for the path are treated.
+// sendMode determines the treatment of datagrams that are too long for the path.
 type sendMode uint8
 
 const (
 	// sendDefault leaves the treatment to the system, as upstream's library does. Linux fragments datagrams that exceed
 	// the path MTU known to it, and forbids routers to fragment.
 	sendDefault sendMode = iota
-	// sendWhole forbids all fragmentation. Datagrams that are too long are lost.
+	// sendWhole forbids all fragmentation, so that datagrams too long for the path are lost.
 	sendWhole
 	// sendFragments allows fragmentation by this host and by routers.
 	sendFragments
@@ -92,6 +92,6 @@ type incoming struct {
 	rest       []byte
 	segmentLen int
 	from       netip.AddrPort
-	// truncated is set if the datagram was longer than the buffer and its end is missing.
+	// truncated is set if the datagram was longer than the buffer, so that its end is missing.
 	truncated bool
 }

@@ -21,7 +21,7 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 				err = setErr
 				return
 			}
-			// The kernel reports twice the size, because it adds space for its own bookkeeping.
+			// The kernel reports twice the size, because it adds space for its bookkeeping.
 			granted, err = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
 			granted /= 2
 			if err != nil || granted >= size {
@@ -35,7 +35,7 @@ func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {
 	return granted, err
 }
 
-// pause sleeps. Unlike time.Sleep, it is accurate for times of some microseconds.
+// pause sleeps. Unlike time.Sleep, it is accurate to some microseconds.
 func pause(d time.Duration) {
 	left := unix.NsecToTimespec(int64(d))
 	for unix.Nanosleep(&left, &left) == unix.EINTR {

@@ -31,7 +31,7 @@ type analyzeFlags struct {
 	progress bool
 }
 
-// errFindings is returned by an analysis that has findings, after they were printed.
+// errFindings is returned by an analysis after it has printed findings.
 var errFindings = errors.New("problems found")
 
 func (a *app) analyzeCommand() *cobra.Command {
@@ -104,7 +104,7 @@ func (a *app) analyze(ctx context.Context, flags *analyzeFlags, args []string, s
 	if flags.perfetto != "" {
 		opts.KeepTrace = flags.limit
 	}
-	// The heap grows by small, long-lived objects. Spend CPU time to keep less garbage.
+	// The heap grows by small, long-lived objects. Collect garbage more often, to use less memory for more CPU time.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	live := flags.input.iface != ""
 	var printed *liveReport
@@ -142,7 +142,7 @@ func (a *app) analyze(ctx context.Context, flags *analyzeFlags, args []string, s
 	return nil
 }
 
-// writeFiles writes the files that the flags request.
+// writeFiles writes the files requested by flags.
 func (f *analyzeFlags) writeFiles(report *capture.Report) error {
 	for _, file := range []struct {
 		name  string
@@ -164,7 +164,7 @@ func writeTrace(out io.Writer, r *capture.Report) error {
 	return flushAndJoin(perfetto.Write(buffered, r), buffered)
 }
 
-// analyzeSource analyzes a source. A live source ends when the user interrupts it.
+// analyzeSource analyzes a source. An interrupt by the user ends a live source without an error.
 func analyzeSource(ctx context.Context, analysis *capture.Analysis, src capture.Source, live bool,
 	progress io.Writer) error {
 	if progress != nil {
@@ -223,7 +223,7 @@ func printMessages(out io.Writer, report *capture.Report) {
 	fmt.Fprintln(out)
 }
 
-// printMessageHeader prints the column heads. The columns have a fixed width, because measuring them would need all
+// printMessageHeader prints the column heads. The columns have a fixed width, because fitting them would require all
 // rows in memory.
 func printMessageHeader(out io.Writer) {
 	fmt.Fprintf(out, "%8s %13s %5s %4s %9s %13s %13s %13s %13s %8s  %s\n", "MESSAGE", "START (s)", "FROM", "TO",
@@ -330,7 +330,7 @@ func printFinding(out io.Writer, f *capture.Finding) {
 	fmt.Fprintf(out, "%34s%s\n", "", packetList(f.Packets))
 }
 
-// printDecodeHint prints the command that would show the packets of the first finding, as an example.
+// printDecodeHint prints, as an example, the command that shows the packets of the first finding.
 func printDecodeHint(out io.Writer, report *capture.Report) {
 	i := slices.IndexFunc(report.Findings, func(f capture.Finding) bool { return len(f.Packets) > 0 })
 	if i < 0 {

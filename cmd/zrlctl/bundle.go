@@ -58,7 +58,7 @@ addresses, names of processes and beginnings of messages: read it before you pub
 	return cmd
 }
 
-// packetsPart returns the packets in the daemon's flight recorder.
+// packetsPart returns the packets stored in the daemon's flight recorder.
 func (e *examination) packetsPart(ctx context.Context) bundle.Part {
 	part := bundle.Part{Name: "packets.pcapng", Description: "last packets of the daemon's ranks"}
 	client := control.NewClient(e.socket)
@@ -128,14 +128,13 @@ func (e *examination) versions() []byte {
 	return b.Bytes()
 }
 
-// metricsTimeout is the time-out for the request for metrics. maxMetrics is the maximum length of the response in
-// bytes.
+// metricsTimeout is the timeout of the request for metrics. maxMetrics is the maximum length of the response in bytes.
 const (
 	metricsTimeout = 5 * time.Second
 	maxMetrics     = 64 << 20
 )
 
-// fetchMetrics returns the metrics that the daemon's HTTP server provides.
+// fetchMetrics returns the metrics of the daemon's HTTP server.
 func (e *examination) fetchMetrics(ctx context.Context) ([]byte, error) {
 	switch {
 	case e.status == nil:

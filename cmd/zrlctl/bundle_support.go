@@ -77,7 +77,7 @@ func (e *examination) readRecords() ([]byte, error) {
 	return formatRecords(&records), nil
 }
 
-// journalTimeout is the time-out for reading the journal. journalLines is the maximum number of lines.
+// journalTimeout is the timeout for reading the journal. journalLines is the maximum number of lines to read.
 const (
 	journalTimeout = 10 * time.Second
 	journalLines   = "1000"

@@ -86,7 +86,7 @@ func (a *app) capture(ctx context.Context, flags *captureFlags, stdout io.Writer
 }
 
 // copyPackets writes packets to out as they arrive, with findings as comments. It returns when ctx is done, or when the
-// daemon or job ends.
+// daemon or job exits.
 func copyPackets(ctx context.Context, out io.Writer, p *packetSource) error {
 	return recordingError(ctx,
 		capture.CopyAnnotated(out, recorder.FileOptions("live packets from zrlmpid"), p.asSource, p.profile), true)

@@ -19,7 +19,7 @@ type captureInput struct {
 	profile  string
 	ports    []uint
 	allPorts bool
-	// onNote is passed on as OnNote of capture.Options.
+	// onNote is the value of capture.Options.OnNote.
 	onNote func(pcapng.RankNote)
 }
 

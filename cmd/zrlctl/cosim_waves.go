@@ -160,7 +160,7 @@ func (f *wavesFlags) readPackets(ctx context.Context, args []string, stdin io.Re
 	}
 }
 
-// eventName returns a name for an event. The name has no blanks.
+// eventName returns a name without blanks for an event.
 func eventName(e *capture.Event) string {
 	event := e.JSON()
 	name := event.Type

@@ -111,7 +111,7 @@ func (a *app) decode(ctx context.Context, flags *decodeFlags, args []string, std
 	return &unreadableError{fmt.Errorf("%s: %s", name, stats.ExplainEmpty())}
 }
 
-// printIgnored prints the number of packets for which no line was printed.
+// printIgnored prints the number of packets that were not printed.
 func printIgnored(out io.Writer, stats *capture.Stats, notFollowed int64, asJSON bool) (err error) {
 	if len(stats.Skipped) == 0 && notFollowed == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (d *decoder) print(ctx context.Context, stdout io.Writer, clock *clock, asJ
 	return flushAndJoin(d.follow(ctx, event, unit), out)
 }
 
-// write writes a recording of the units that have a matching event.
+// write writes a recording of the units with a matching event.
 func (d *decoder) write(ctx context.Context, out io.Writer) error {
 	writer := pcapng.NewWriter(out, pcapng.WriterOptions{})
 	return flushAndJoin(d.follow(ctx, func(*capture.Event) error { return nil }, writer.WriteUnit), writer)
@@ -199,7 +199,7 @@ func (d *decoder) follow(ctx context.Context, event func(*capture.Event) error, 
 	}
 }
 
-// recordingError converts the error that ended a source to the error that the command returns.
+// recordingError converts the error that ended a source to the error of the command.
 func recordingError(ctx context.Context, err error, live bool) error {
 	interrupted := live && ctx.Err() != nil
 	if err == nil || interrupted || errors.Is(err, io.EOF) {

@@ -87,7 +87,7 @@ func (a *app) newExamination(ctx context.Context, file string) (*examination, er
 		return nil, fmt.Errorf("%w; without a daemon, give its configuration with --config", err)
 	}
 	// There is no file if the daemon was started with --cluster or reads its configuration from standard input. A
-	// relative path is useless because zrlctl may run in another directory.
+	// relative path is useless, because zrlctl may run in another directory.
 	if name := e.status.Config; filepath.IsAbs(name) {
 		if cfg, err := config.Load(name); err == nil {
 			e.config, e.plan = cfg, doctor.PlanFromConfig(name, cfg)

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// forgetPeerState discards the state of a peer that was saved for the next process of a configured rank.
+// forgetPeerState discards the saved state of a peer, which the next process of a configured rank would otherwise use.
 func forgetPeerState(file string, req query.Request) error {
 	cfg, err := config.Load(file)
 	if err == nil {

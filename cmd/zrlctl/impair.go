@@ -81,7 +81,7 @@ udp; a rule with a fault that its transport cannot have is an error.`,
 	return cmd
 }
 
-// ruleFlag is the value of a flag that becomes a word of a rule. ParseRule validates it.
+// ruleFlag is the value of a flag that sets a word of a rule. ParseRule validates the value.
 type ruleFlag struct{ text, kind string }
 
 func (v *ruleFlag) String() string        { return v.text }
@@ -237,7 +237,7 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 	return err
 }
 
-// reportUntilDone prints a report on each request, and every second if verbose is true, until ctx is done.
+// reportUntilDone prints a report on each request and, if verbose is set, every second, until ctx is done.
 func (a *app) reportUntilDone(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal,
 	verbose bool) error {
 	var every <-chan time.Time

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// interruptedError reports that a signal ended the command. withSignals sets it as the cause of the canceled context.
+// interruptedError reports that a signal ended the command. withSignals cancels its context with this error as the
+// cause.
 type interruptedError struct{ signal os.Signal }
 
 func (e *interruptedError) Error() string { return "interrupted" }
@@ -27,8 +28,8 @@ func withSignals(parent context.Context) context.Context {
 	return ctx
 }
 
-// signalExitCode returns the exit code that shells report for a command ended by a signal, or 0 if no signal ended the
-// command.
+// signalExitCode returns the exit code that shells report for a command ended by a signal, or 0 if the command was not
+// ended by a signal.
 func signalExitCode(ctx context.Context) int {
 	e, ok := errors.AsType[*interruptedError](context.Cause(ctx))
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// jobHelp is the help text about jobs. It is shared by commands that show a daemon or a job.
+// jobHelp is the help text about jobs, shared by the commands that show a daemon or a job.
 const jobHelp = `
 
 With --job, or if there is one job of this user on this host and no daemon, show the state of
@@ -28,7 +28,7 @@ answers of its processes.`
 type target struct {
 	app *app
 	job string
-	// socketGiven is true if the user named the daemon's socket.
+	// socketGiven is set if the user specified the daemon's socket.
 	socketGiven bool
 }
 
@@ -51,8 +51,8 @@ func (t *target) detectSocket(cmd *cobra.Command) {
 		os.Getenv(config.EnvControlSocket) != ""
 }
 
-// handleQuery is a query.Handler that passes a request to the daemon or job that the user named. If the user named
-// neither, it passes the request to the daemon or, if no daemon is running, to the only job.
+// handleQuery is a query.Handler that passes a request to the daemon or job that the user specified. By default, it
+// passes the request to the daemon or, if no daemon is running, to the only job.
 func (t *target) handleQuery(ctx context.Context, request query.Request) query.Response {
 	name := t.job
 	if name == "" {
@@ -95,7 +95,7 @@ func (t *target) queryStatus(ctx context.Context) (state.Status, error) {
 	return query.Get[state.Status](ctx, t.handleQuery, query.Request{Kind: query.Status})
 }
 
-// findJob returns the job with the given name, or this user's only job if name is empty. It does not query the job's
+// findJob returns the job with the given name, or this user's only job if name is empty. It does not contact the job's
 // ranks.
 func findJob(name string) (*control.Job, error) {
 	list, err := control.FindJobs(name)

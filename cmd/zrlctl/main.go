@@ -34,7 +34,7 @@ func main() {
 	os.Exit(run(withSignals(context.Background()), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run does the work of main. Its parameters replace the process's arguments and standard streams.
+// run implements main. Its parameters replace the process's arguments and standard streams.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root, a := newRoot()
 	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == "run" {
@@ -71,13 +71,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// isPrinted reports whether the command has already printed err as its result.
+// isPrinted reports whether the command has already printed err, because err is the command's result.
 func isPrinted(err error) bool {
 	return errors.Is(err, errFindings) || errors.Is(err, errDiffers) || errors.Is(err, errWaits) ||
 		errors.Is(err, errUnanswered) || errors.Is(err, errDoubts)
 }
 
-// isJob reports whether an error is from a job. The exit code of a job takes precedence over others.
+// isJob reports whether an error comes from a job. A job's exit code takes precedence over other exit codes.
 func isJob(err error) bool {
 	_, ok := errors.AsType[*jobError](err)
 	return ok
@@ -152,8 +152,8 @@ func (a *app) addSocketFlag(cmd *cobra.Command, socket string) {
 
 func (a *app) client() *control.Client { return control.NewClient(a.socket) }
 
-// operation wraps the errors of a command's function in operationError. All other errors come from cobra and are about
-// the command line.
+// operation wraps the errors of a command's function in operationError. All remaining errors come from cobra and
+// concern the command line.
 func operation(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := f(cmd, args); err != nil {

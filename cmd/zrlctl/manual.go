@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
-// With the build tag manual, the program writes zrlctl's manual pages and completions into a folder. A normal build of
-// zrlctl thus does not contain the generators. `make man` runs it.
+// With the build tag manual, the program writes zrlctl's manual pages and completions into a folder, as `make man`
+// does. The tag keeps the generators out of normal builds.
 func init() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: go run -tags manual ./cmd/zrlctl FOLDER")
@@ -25,7 +25,7 @@ func init() {
 }
 
 func writeManual(folder string) error {
-	// Show the defaults that apply if these variables are not set.
+	// Document the defaults that apply if these variables are not set.
 	for _, name := range []string{"XDG_RUNTIME_DIR", "ZRLMPID_CONTROL_SOCKET"} {
 		if err := os.Unsetenv(name); err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// serveJobStatus serves the state of a job's ranks on this host, in the same form as a daemon does, to zrlctl why on
-// other hosts. The path names one of this user's jobs; without a name, the user must have only one job.
+// serveJobStatus serves the state of a job's ranks on this host to zrlctl why on other hosts, in the format of a
+// daemon's status. The path names one of this user's jobs. It may omit the name if the user has only one job.
 func serveJobStatus(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("job")
 	if strings.Contains(name, "@") {

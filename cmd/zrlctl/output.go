@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// output is standard output. It remembers the first write error, because cobra does not return it and a command whose
-// output is incomplete must fail.
+// output is standard output. It remembers the first write error, because cobra does not return that error and a command
+// with incomplete output must fail.
 type output struct {
 	io.Writer
 	mu  sync.Mutex
@@ -43,7 +43,7 @@ func (o *output) joinError(err error) error {
 	return errors.Join(err, o.err)
 }
 
-// createFile creates a file and calls write to fill it. It returns all errors, including the error from Close.
+// createFile creates a file and calls write to fill it. The error includes any error from Close.
 func createFile(name string, write func(io.Writer) error) error {
 	file, err := privatedir.Output(name, 0o666)
 	if err != nil {
@@ -69,8 +69,7 @@ func (a *app) print(out io.Writer, v any, format string, args ...any) error {
 	return err
 }
 
-// flushAndJoin flushes out and joins the resulting error with err. If Flush returns the error that is already in err,
-// flushAndJoin does not join it again.
+// flushAndJoin flushes out and joins the resulting error with err, unless err already contains it.
 func flushAndJoin(err error, out interface{ Flush() error }) error {
 	failed := out.Flush()
 	if failed == nil || errors.Is(err, failed) {

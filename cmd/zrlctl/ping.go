@@ -18,8 +18,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// defaultTimeout is the default of --timeout. It is longer than the time for which a deployed node retransmits a lost
-// packet.
+// defaultTimeout is the default of --timeout. It exceeds the time for which a deployed node retransmits a lost packet.
 const defaultTimeout = 10 * time.Second
 
 type pingFlags struct {
@@ -84,7 +83,7 @@ func (a *app) ping(ctx context.Context, out io.Writer, flags *pingFlags, args []
 		return err
 	}
 	report := newPingReport(out, a.json)
-	// An error of one rank must not stop the pings of other ranks.
+	// An error with one rank must not stop the pings of other ranks.
 	var wg sync.WaitGroup
 	for _, peer := range peers {
 		one := func() {
@@ -121,7 +120,7 @@ func (f *pingFlags) runSeries(ctx context.Context, client *control.Client, peer,
 	return s
 }
 
-// pingPeers returns the ranks named in the arguments, or all ranks but the sender if all is given.
+// pingPeers returns the ranks named in the arguments. If all is set, it returns all ranks except the sender.
 func pingPeers(ctx context.Context, client *control.Client, from int, args []string) ([]int, error) {
 	var peers []int
 	for word := range strings.SplitSeq(strings.Join(args, ","), ",") {
@@ -169,7 +168,7 @@ func parseRank(s string) (int, error) {
 	return rank, nil
 }
 
-// pingReport prints each series when it ends, and collects errors.
+// pingReport prints each series when it is complete, and collects errors.
 type pingReport struct {
 	mu   sync.Mutex
 	out  io.Writer
@@ -213,7 +212,7 @@ func (r *pingReport) addSeries(s *series) {
 	fmt.Fprint(r.out, s.row())
 }
 
-// joinErrors joins all errors. Time-outs come last because the first error determines the exit code.
+// joinErrors joins all errors. Timeouts come last, because the first error determines the exit code.
 func (r *pingReport) joinErrors() error {
 	slices.SortStableFunc(r.errs, func(a, b error) int { return errorPriority(a) - errorPriority(b) })
 	return errors.Join(r.errs...)

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// The columns have a fixed width because each row is printed as soon as its series ends.
+// The columns have a fixed width, because each row is printed as soon as its series is complete.
 const (
 	tableHeader = "" +
 		"               ROUND TRIP (µs)   |         OUT (µs)         |        BACK (µs)\n" +
@@ -59,13 +59,13 @@ func (s *series) row() string {
 		step(func(t control.Trip) control.Micros { return t.EchoPhases.DataToAck }), verified)
 }
 
-// median returns the median of sorted values. There must be at least one value.
+// median returns the median of sorted, which must not be empty.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// firstError returns the first error of the series, or nil.
+// firstError returns the first error of the series, or nil if all round trips succeeded.
 func (s *series) firstError() error {
 	if s.err != nil {
 		return fmt.Errorf("rank %d, %s: %w", s.to, words.Plural(s.words, "word"), s.err)

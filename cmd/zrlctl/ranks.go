@@ -57,7 +57,7 @@ func (r *rankRow) roleText() string {
 	return string(r.Role)
 }
 
-// rankRows counts the messages of each rank. The counts of a local rank are from its engine; the counts of a remote
+// rankRows counts the messages of each rank. The counts of a local rank come from its engine; the counts of a remote
 // rank include only messages exchanged with local ranks.
 func rankRows(s *state.Status) []rankRow {
 	rows := make([]rankRow, len(s.Cluster))

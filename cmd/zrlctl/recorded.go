@@ -15,12 +15,12 @@ import (
 
 // packetSource provides access to the packets recorded by a daemon or a job.
 type packetSource struct {
-	// profile is the profile of all packets that are not of the extended profile.
+	// profile is the profile of all packets other than those of the extended profile.
 	profile protocol.Profile
 	// body is the daemon's response, or nil.
 	body   io.ReadCloser
 	client *control.Client
-	// job holds the packets recorded by a job, or is nil.
+	// job holds the packets recorded by a job. It is nil for the packets of a daemon.
 	job *control.JobPackets
 }
 

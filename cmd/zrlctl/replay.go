@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// errDiffers is returned by a replay in which the peer deviated from the recording, after the difference was printed.
+// errDiffers is returned by a replay after it has printed a difference between the peer and the recording.
 var errDiffers = errors.New("the peer deviated from the recording")
 
 func (a *app) replayCommand() *cobra.Command {

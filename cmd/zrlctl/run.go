@@ -27,7 +27,7 @@ type runFlags struct {
 	cluster clusterFlags
 }
 
-// programFlags are the flags of one program. The flags of the first program are before its name; the flags of any other
+// programFlags are the flags of one program. The flags of the first program precede its name; the flags of each further
 // program follow its colon.
 type programFlags struct {
 	ranks int
@@ -197,7 +197,7 @@ func (w *lockedWriter) Write(b []byte) (int, error) {
 	return w.out.Write(b)
 }
 
-// jobError is the error of a job that failed. zrlctl exits with the exit code of one of the job's ranks.
+// jobError is the error of a failed job. zrlctl exits with the exit code of one of the job's ranks.
 type jobError struct{ error }
 
 func (e *jobError) Unwrap() error { return e.error }
@@ -245,7 +245,7 @@ func parsePrograms(first programFlags, args []string) (programs []launch.Program
 	}
 }
 
-// expandFlags replaces -np, which other launchers use, with -n. It does not change the programs' own arguments.
+// expandFlags replaces -np, the spelling of other launchers, with -n. It does not change the programs' arguments.
 func expandFlags(fl *pflag.FlagSet, args []string) []string {
 	args = slices.Clone(args)
 	for i := 0; i < len(args); i++ {

@@ -25,7 +25,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// clusterFlags are the flags that define the ranks of a job, including ranks that are not its processes.
+// clusterFlags are the flags that define the ranks of a job, including ranks that are not processes of the job.
 type clusterFlags struct {
 	cluster, config, addresses, standIn string
 	fpgas                               []int
@@ -50,17 +50,17 @@ func (f *clusterFlags) addTo(fl *pflag.FlagSet) {
 // jobCluster describes all ranks of a job.
 type jobCluster struct {
 	cfg *config.Config
-	// file is the configuration file that the processes read. It is empty if the file must still be written.
+	// file is the configuration file that the processes read. If it is empty, configPath writes a temporary file.
 	file string
-	// ranks lists the ranks that the processes run.
+	// ranks lists the ranks that run as processes.
 	ranks []int
-	// fpgaTimeout is the maximum time without an answer from an FPGA, or with only failures of a stand-in. 0 means no
-	// limit.
+	// fpgaTimeout is the maximum time for which an FPGA may not answer, or a stand-in may do nothing but fail. 0 means
+	// no limit.
 	fpgaTimeout time.Duration
 }
 
-// load returns the ranks that the flags define, or nil if no such flag is set. Its errors concern the command line and
-// files.
+// load returns the ranks that the flags define, or nil if none of the flags is set. Its errors concern the command line
+// and files.
 func (f *clusterFlags) load() (*jobCluster, error) {
 	switch {
 	case f.fpgaTimeout < 0:
@@ -130,7 +130,7 @@ func (c *jobCluster) places() []launch.ProcessRank {
 	return places
 }
 
-// checkPrograms returns an error unless there is one process for each CPU rank.
+// checkPrograms returns an error unless the number of processes equals the number of CPU ranks.
 func (c *jobCluster) checkPrograms(programs []launch.Program) error {
 	n := 0
 	for _, p := range programs {
@@ -143,7 +143,7 @@ func (c *jobCluster) checkPrograms(programs []launch.Program) error {
 		len(c.ranks), c.ranks, n)
 }
 
-// loopbackCluster returns the ranks of a job that consists only of processes. Their addresses are loopback addresses.
+// loopbackCluster returns the ranks of a job that consists only of processes. They get loopback addresses.
 func loopbackCluster(programs []launch.Program) *jobCluster {
 	c := new(jobCluster)
 	var ranks []config.Rank
@@ -161,7 +161,7 @@ func loopbackCluster(programs []launch.Program) *jobCluster {
 }
 
 // startHelpers checks the addresses of the processes, and starts the job's stand-ins and recording. The returned
-// function end stops these and returns their errors.
+// function end stops stand-ins and recording, and returns their errors.
 func (c *jobCluster) startHelpers(
 	ctx context.Context, j *launch.Job, directory, record string, stderr io.Writer, signals chan<- os.Signal,
 ) (end func() error, err error) {
@@ -207,7 +207,7 @@ func (c *jobCluster) startHelpers(
 	return all, nil
 }
 
-// configPath returns the path of the configuration file for the processes, which it writes if necessary.
+// configPath returns the path of the configuration file for the processes. It writes the file if necessary.
 func (c *jobCluster) configPath() (path string, remove func() error, err error) {
 	if c.file != "" {
 		return c.file, func() error { return nil }, nil
@@ -227,8 +227,8 @@ func (c *jobCluster) configPath() (path string, remove func() error, err error) 
 	return f.Name(), func() error { return os.Remove(f.Name()) }, nil
 }
 
-// startStandIns starts the stand-ins in this process and returns when they are ready. d is nil if the job has none. If
-// the stand-ins end early, startStandIns calls failed, and stop returns the reason.
+// startStandIns starts the stand-ins in this process and returns when they are ready. d is nil if the job has no
+// stand-ins. If the stand-ins stop early, failed is called, and stop returns the reason.
 func (c *jobCluster) startStandIns(
 	ctx context.Context, directory string, stderr io.Writer, failed func(),
 ) (d *daemon.Daemon, stop func() error, err error) {
@@ -280,7 +280,7 @@ func (c *jobCluster) startStandIns(
 	}, nil
 }
 
-// standInError is the failure of a stand-in that made its job end.
+// standInError is the failure of a stand-in that ended its job.
 type standInError struct{ error }
 
 func (e *standInError) Unwrap() error { return e.error }

@@ -15,15 +15,15 @@ import (
 
 // externalJob is a job that an external launcher runs.
 type externalJob struct {
-	// reason names the hosts and the reason for using them.
+	// reason names the hosts and explains why the job runs on them.
 	reason string
-	// bySrun is true if srun launches the job on the nodes of a Slurm allocation. Otherwise hydra launches it.
+	// bySrun is set if srun launches the job, on the nodes of a Slurm allocation. Otherwise hydra launches it.
 	bySrun bool
 	// hosts lists the hosts that hydra logs in to.
 	hosts []string
 }
 
-// externalLaunch describes how to launch the job on other hosts. It returns nil if the job runs on this host only.
+// externalLaunch describes how to launch the job on other hosts. It returns nil if the job runs only on this host.
 func (f *runFlags) externalLaunch() (*externalJob, error) {
 	if f.hosts != nil {
 		return &externalJob{reason: "--hosts " + strings.Join(f.hosts, ","), hosts: f.hosts}, nil
@@ -41,7 +41,7 @@ func (f *runFlags) externalLaunch() (*externalJob, error) {
 	return nil, nil
 }
 
-// launchExternally replaces this process with an external launcher. It returns only on failure.
+// launchExternally replaces this process by an external launcher. It returns only on failure.
 func (f *runFlags) launchExternally(ctx context.Context, e *externalJob, j *launch.Job, cluster *jobCluster,
 	say func(string)) error {
 	if f.cluster.cluster != "" || f.cluster.standIn != "" || f.trace != "" {

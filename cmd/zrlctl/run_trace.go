@@ -25,7 +25,7 @@ func (c *jobCluster) forceUDP() {
 	if c.cfg.Defaults.Transport != nil {
 		return
 	}
-	c.file = "" // the processes need this configuration instead of the user's
+	c.file = "" // the processes need this configuration, not the user's
 	c.cfg.Ranks = c.cfg.RanksWithLinks(c.ranks, func(l *config.LinkOptions) {
 		if l.Transport == nil {
 			l.Transport = new(config.TransportUDP)
@@ -33,7 +33,7 @@ func (c *jobCluster) forceUDP() {
 	})
 }
 
-// drainDelay is the time to wait for the last packets after the end of a job.
+// drainDelay is the time to wait for the last packets after a job has ended.
 const drainDelay = 200 * time.Millisecond
 
 // traceRecorder records the packets between the ranks of a job.
@@ -43,7 +43,7 @@ type traceRecorder struct {
 	stop    context.CancelFunc
 	sources []capture.Source
 	readers sync.WaitGroup
-	// standIns is the daemon that runs the job's stand-ins. It knows the cycles of their simulations.
+	// standIns is the daemon that runs the job's stand-ins, from which the cycles of their simulations are read.
 	standIns atomic.Pointer[daemon.Daemon]
 
 	mu     sync.Mutex

@@ -48,8 +48,8 @@ OVERSUBSCRIBED hosts have more ranks than cores: waiting ranks yield the process
 	return cmd
 }
 
-// queryOrWait returns the result of query. If wait is positive, it instead waits for up to this time until the daemon
-// is ready, and returns the daemon's status.
+// queryOrWait returns the result of query. If wait is positive, it instead waits up to this long for the daemon to be
+// ready, and returns the daemon's status.
 func (a *app) queryOrWait(ctx context.Context, wait time.Duration,
 	query func(context.Context) (state.Status, error)) (state.Status, error) {
 	if wait <= 0 {
@@ -109,8 +109,8 @@ func callLines(s *state.Status) []string {
 	return lines
 }
 
-// unexpectedLines lists the peers whose messages no receive has matched. It omits messages with a handshake, because
-// each is listed as a wait of its sender.
+// unexpectedLines lists the peers with messages that no receive has matched. It omits messages with a handshake,
+// because each appears as a wait of its sender.
 func unexpectedLines(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Peers {

@@ -11,7 +11,7 @@ import (
 // maxShownFailures is the maximum number of failures printed by status.
 const maxShownFailures = 10
 
-// failureLines lists the operations that failed last, the newest first.
+// failureLines lists the operations that failed most recently, newest first.
 func failureLines(status *state.Status) []string {
 	if len(status.Failures) == 0 {
 		return nil

@@ -26,7 +26,7 @@ func writeLocalTable(out *strings.Builder, ranks []digest.Rank) {
 	_ = w.Flush() // a Builder returns no errors
 }
 
-// bufferText returns the size of a rank's receive buffer and, if larger, the requested size.
+// bufferText returns the size of a rank's receive buffer, and the requested size if that is larger.
 func bufferText(r *state.RankInfo) string {
 	text := sizeText(r.ReceiveBuffer)
 	if r.ReceiveBuffer < r.ReceiveBufferRequested {
@@ -35,8 +35,8 @@ func bufferText(r *state.RankInfo) string {
 	return text
 }
 
-// singleCopyText returns the number of peers with which the rank uses single copy, and the number with which it shares
-// memory.
+// singleCopyText returns the number of peers with which the rank uses single copy, and the number of peers with which
+// it shares memory.
 func singleCopyText(r *state.RankInfo) string {
 	if r.Ring == 0 {
 		return "-"

@@ -20,7 +20,7 @@ import (
 // minInterval is the minimum time between two queries.
 const minInterval = 100 * time.Millisecond
 
-// answerTimeout is the time-out for a query.
+// answerTimeout is the timeout for a query.
 const answerTimeout = 5 * time.Second
 
 func (a *app) topCommand() *cobra.Command {
@@ -75,7 +75,7 @@ type sample struct {
 	causes []diagnosis.Finding
 }
 
-// takeSample queries the daemon. It computes rates from the previous sample, which may be nil.
+// takeSample queries the daemon, and computes rates relative to the previous sample, if before is not nil.
 func (t *top) takeSample(ctx context.Context, before *sample) (*sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout,
 		control.Errorf(control.Timeout, "no answer from the daemon for %s", words.Duration(answerTimeout.Seconds())))
@@ -92,7 +92,7 @@ func (t *top) takeSample(ctx context.Context, before *sample) (*sample, error) {
 	return &sample{time.Now(), &status, digest.New(&status, past), causes}, nil
 }
 
-// print writes samples until ctx is done or count is reached.
+// print prints samples until ctx is done or their number reaches count.
 func (t *top) print(ctx context.Context, asJSON bool) error {
 	tick := time.NewTicker(t.interval)
 	defer tick.Stop()

@@ -41,8 +41,8 @@ const maxSequence = 16
 // keyParser parses terminal input, which may arrive in pieces of any length.
 type keyParser struct{ incomplete []byte }
 
-// parse returns the keys in a piece of input. It keeps an incomplete sequence for the next piece. A single ESC at the
-// end counts as a key.
+// parse returns the keys in a piece of input. It keeps an incomplete sequence for the next piece. It treats a single
+// ESC at the end as a key.
 func (p *keyParser) parse(piece []byte) []key {
 	in := append(p.incomplete, piece...)
 	p.incomplete = nil
@@ -83,7 +83,8 @@ func (p *keyParser) parse(piece []byte) []key {
 	return keys
 }
 
-// editLine returns the line after a key was pressed, and reports whether the key ends the input.
+// editLine applies a pressed key to a line of input. It returns the new line, and reports whether the key ends the
+// input.
 func editLine(line string, k key) (string, bool) {
 	switch {
 	case k == keyEnter:

@@ -14,11 +14,11 @@ type topPage struct {
 	*sample
 	order  digest.Order
 	filter string
-	// width is the width of the terminal in characters; 0 means no wrapping.
+	// width is the width of the terminal in characters. 0 disables wrapping.
 	width int
 }
 
-// hangingIndent is the indentation of all lines but the first of a wrapped line.
+// hangingIndent is the indentation of a wrapped line after its first row.
 const hangingIndent = 4
 
 // header returns the lines that do not scroll. They show the daemon and the verdict.
@@ -65,7 +65,7 @@ func (p *topPage) trafficLines() []styledLine {
 	return lines
 }
 
-// causeLines returns the lines with the reasons for waits, or nil.
+// causeLines returns the lines with the reasons for waits, or nil if no rank waits.
 func (p *topPage) causeLines() []styledLine {
 	if len(p.sample.causes) == 0 {
 		return nil
@@ -205,7 +205,7 @@ func (p *topPage) peerLines() []styledLine {
 	return lines
 }
 
-// peerState returns the state of a peer in a few words, and its style.
+// peerState describes the state of a peer in a few words, and returns the style for them.
 func peerState(peer *digest.Peer) (string, style) {
 	switch age := digest.AgeOf(peer.OldestWait); {
 	case peer.Refuses != "":
@@ -224,7 +224,7 @@ func peerState(peer *digest.Peer) (string, style) {
 	return "idle", faint
 }
 
-// formatRate formats value, which is one of the rates r. It returns a dash if the rates are unknown.
+// formatRate formats value, one of the rates r. It returns a dash if the rates are unknown.
 func formatRate(r *digest.Rates, value float64) string {
 	if !r.Known {
 		return "-"

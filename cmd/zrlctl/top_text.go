@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// maxSpanLen is the maximum number of characters in a piece of a line.
+// maxSpanLen is the maximum number of characters in a span.
 const maxSpanLen = 1000
 
 // style is a text style of a terminal: the parameters of an SGR sequence.
@@ -46,8 +46,8 @@ func plainText(lines []styledLine) string {
 	return b.String()
 }
 
-// wrap breaks a line at spaces into lines of at most width characters. A longer word is not broken. All lines but the
-// first are indented by indent. A width of 0 means no limit.
+// wrap breaks a line at spaces into lines of at most width characters. It does not break longer words. It indents all
+// lines but the first by indent. A width of 0 disables wrapping.
 func (l styledLine) wrap(width, indent int) []styledLine {
 	if width <= 2*indent {
 		return []styledLine{l}
@@ -74,7 +74,7 @@ func (l styledLine) wrap(width, indent int) []styledLine {
 	return append(lines, line)
 }
 
-// drawTo writes the part of a line that fits in width. colours selects whether it uses colors.
+// drawTo writes the part of a line that fits in width. colours enables colors.
 func (l styledLine) drawTo(b *strings.Builder, width int, colours bool) {
 	for _, s := range l {
 		if width <= 0 {

@@ -80,7 +80,7 @@ func (t *tty) Suspend() error {
 	return t.Enter()
 }
 
-// readKeys reads input until the terminal is closed or the program ends. A pending read cannot be canceled.
+// readKeys reads input until the terminal is closed or the program exits. A pending read cannot be canceled.
 func (t *tty) readKeys() {
 	defer close(t.keys)
 	buf := make([]byte, 256)

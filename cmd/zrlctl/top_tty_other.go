@@ -4,7 +4,7 @@ package main
 
 const canSuspend = false
 
-// notifyResize does nothing. Each redraw reads the terminal's size.
+// notifyResize is a no-op, because each redraw reads the terminal's size.
 func notifyResize(chan<- struct{}) func() { return func() {} }
 
 func suspend() error { return nil }

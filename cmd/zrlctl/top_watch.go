@@ -17,8 +17,8 @@ type terminal interface {
 	Restore() error
 	// Suspend stops the program, as Ctrl-Z does, until it is continued.
 	Suspend() error
-	// Keys returns a channel of input, which is closed when the terminal is closed. Resized returns a channel that
-	// receives a value when the size changes.
+	// Keys returns a channel of input, which is closed with the terminal. Resized returns a channel that receives a
+	// value when the terminal's size changes.
 	Keys() <-chan []byte
 	Resized() <-chan struct{}
 	// Size returns the size in characters.
@@ -38,7 +38,7 @@ type watcher struct {
 	paused       bool
 	showsHelp    bool
 	typingFilter bool // the user is typing a filter
-	// err is the error of the last query, or nil.
+	// err is the error of the last query, nil if it succeeded.
 	err     error
 	samples int
 }
@@ -49,7 +49,7 @@ type queryResult struct {
 	err    error
 }
 
-// watch shows samples until the user quits. It restores the terminal, even after a panic.
+// watch shows samples until the user quits. It always restores the terminal, even after a panic.
 func (t *top) watch(ctx context.Context, tty terminal) (err error) {
 	first, err := t.takeSample(ctx, nil)
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// showResult shows the result of a query, or discards it if the display is paused.
+// showResult shows the result of a query. It discards the result while the display is paused.
 func (w *watcher) showResult(result queryResult) {
 	if w.paused {
 		return
@@ -121,7 +121,7 @@ func (w *watcher) showResult(result queryResult) {
 	}
 }
 
-// handleKey handles a key, and reports whether the key ends the program.
+// handleKey handles a key, and reports whether the key quits the program.
 func (w *watcher) handleKey(k key) (end bool, err error) {
 	_, height := w.tty.Size()
 	page := max(1, height-len(w.page.header())-2)

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// syntaxError is an error in the syntax of the command line. The command's usage is printed after it.
+// syntaxError is an error in the syntax of the command line. The command's usage is printed after the error.
 type syntaxError struct{ error }
 
 func syntaxErrorf(format string, args ...any) error { return &syntaxError{fmt.Errorf(format, args...)} }
@@ -40,7 +40,7 @@ func argCount(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// argumentName returns the name of argument n as it appears in a command's usage.
+// argumentName returns the name of argument n in a command's usage.
 func argumentName(cmd *cobra.Command, n int) string {
 	var names []string
 	for word := range strings.FieldsSeq(cmd.Use) {
@@ -96,7 +96,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return syntaxErrorf("there is no command %q%s", args[0], strictyaml.SuggestName(args[0], names))
 }
 
-// flagError converts an error from package pflag to an error for the user.
+// flagError converts an error from package pflag to an error written for the user.
 func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return err

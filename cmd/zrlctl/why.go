@@ -119,7 +119,7 @@ func diagnosisError(d *diagnosis.Diagnosis) error {
 }
 
 // diagnose queries all daemons concurrently. It fails if the daemon or job on this host does not answer. If this host
-// has none, it fails only if no other daemons are named.
+// runs neither, it fails only if the user has not named other daemons.
 func (w *why) diagnose(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout,
 		control.Errorf(control.Timeout, "no answer for %s", words.Duration(answerTimeout.Seconds())))
@@ -162,8 +162,8 @@ func (w *why) diagnose(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	return d, nil
 }
 
-// askingRank returns the rank of a job that should query the ranks on other hosts. It must be a rank that answers. A
-// daemon chooses the rank itself.
+// askingRank returns the rank of a job that should query the ranks on other hosts: a rank that has answered. For a
+// daemon, which chooses the rank itself, it returns query.AnyRank.
 func askingRank(s *state.Status) int {
 	if s.Job == "" || len(s.Ranks) == 0 {
 		return query.AnyRank
@@ -171,7 +171,7 @@ func askingRank(s *state.Status) int {
 	return s.Ranks[0].Rank
 }
 
-// hasUnknownRanks reports whether there is a rank whose state is in none of the sources. Ranks whose processes do not
+// hasUnknownRanks reports whether the state of any rank is missing from all sources. Ranks whose processes do not
 // answer count as known.
 func hasUnknownRanks(sources []diagnosis.Source) bool {
 	ranks, known := 0, map[int]bool{}
@@ -189,7 +189,7 @@ func hasUnknownRanks(sources []diagnosis.Source) bool {
 	return len(known) < ranks
 }
 
-// redactPassword returns the address of a daemon without its password.
+// redactPassword returns the address of a daemon with its password removed.
 func redactPassword(address string) string {
 	if u, err := url.Parse(address); err == nil {
 		return u.Redacted()
@@ -200,7 +200,7 @@ func redactPassword(address string) string {
 // maxStatusAge is the maximum age of a state served over HTTP.
 const maxStatusAge = time.Second
 
-// querySource calls ask and returns its result as a source for the diagnosis.
+// querySource calls ask and returns the result as a source for the diagnosis.
 func querySource(name string, ask func() (state.Status, error)) diagnosis.Source {
 	status, err := ask()
 	if err != nil {
@@ -226,7 +226,7 @@ func (w *why) write(d *diagnosis.Diagnosis) error {
 // watchInterval is the time between two queries with --watch.
 const watchInterval = time.Second
 
-// watchCauses prints the diagnosis whenever its causes change, until ctx is done.
+// watchCauses prints the diagnosis when its causes change, until ctx is done.
 func (w *why) watchCauses(ctx context.Context) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()

@@ -83,7 +83,7 @@ func parseFlags(args []string, stderr io.Writer) (*flags, error) {
 	return f, f.validate(set)
 }
 
-// printFlags lists the flags with two dashes, as zrlctl does. A single dash is accepted as well.
+// printFlags lists the flags with two dashes, as zrlctl does. The flags also accept a single dash.
 func printFlags(out io.Writer, set *flag.FlagSet) {
 	set.VisitAll(func(fl *flag.Flag) {
 		value, text := flag.UnquoteUsage(fl)
@@ -91,12 +91,12 @@ func printFlags(out io.Writer, set *flag.FlagSet) {
 	})
 }
 
-// syntaxError is an error in the syntax of the command line. The usage is printed after it.
+// syntaxError is an error in the syntax of the command line. The usage is printed after the error.
 type syntaxError struct{ error }
 
 func syntaxErrorf(format string, args ...any) error { return &syntaxError{fmt.Errorf(format, args...)} }
 
-// flagError converts an error from package flag to an error for the user.
+// flagError converts an error from package flag to an error written for the user.
 func flagError(err error, set *flag.FlagSet) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
@@ -114,7 +114,7 @@ func flagError(err error, set *flag.FlagSet) error {
 	return syntaxErrorf("%s", strings.Replace(text, " -", " --", 1))
 }
 
-// newFlagSet returns a flag set that stores the flags' values in f.
+// newFlagSet returns a flag set whose flags store their values in f.
 func (f *flags) newFlagSet() *flag.FlagSet {
 	set := flag.NewFlagSet("zrlmpid", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
@@ -165,7 +165,7 @@ func (f *flags) validate(set *flag.FlagSet) error {
 	return nil
 }
 
-// loadConfig reads the configuration, and returns it with the name of its source.
+// loadConfig reads the configuration. It returns the configuration and the name of its source.
 func (f *flags) loadConfig(stdin io.Reader) (cfg *config.Config, source string, err error) {
 	switch {
 	case f.cluster != "":
@@ -203,8 +203,8 @@ func (f *flags) absoluteSource(source string) string {
 	return source
 }
 
-// override applies the flags that override settings of cfg, which must be valid. Its errors name the flag instead of
-// the file.
+// override applies the flags that override settings of cfg, which must be valid. Its errors name the flag, not the
+// file.
 func (f *flags) override(cfg *config.Config) error {
 	for _, o := range []struct {
 		flag  string

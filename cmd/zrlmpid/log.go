@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon"
 )
 
-// newLogger returns a logger that writes to w as configured, and a level through which the caller can change the
+// newLogger returns a logger that writes to writer as configured, and a handle through which the caller can change the
 // logger's level.
 func newLogger(log config.Log, writer *daemon.LogWriter) (*zap.Logger, *zap.AtomicLevel, error) {
 	level, err := zap.ParseAtomicLevel(log.Level)

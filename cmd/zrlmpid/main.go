@@ -41,7 +41,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run does the work of main. Its parameters replace the process's arguments and standard streams.
+// run implements main. Its parameters replace the process's arguments and standard streams.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	f, err := parseFlags(args, stderr)
 	switch {
@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 // exitCode returns the exit code of a daemon that could not run. exitUsage means that only a change of the
-// configuration can fix the error, so a service manager does not restart the daemon.
+// configuration can fix the error, so that a service manager does not restart the daemon.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[*config.Error](err); ok {
 		return exitUsage
@@ -118,7 +118,7 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// errTemporary is appended to errors that may be temporary, such as an address that is not configured yet.
+// errTemporary is appended to errors whose cause may disappear, such as an address that is not configured yet.
 var errTemporary = errors.New("exit code 1: zrlmpid.service restarts it every second, until it succeeds or is stopped")
 
 // underSystemd reports whether systemd started this process as part of a unit.
@@ -128,7 +128,7 @@ func underSystemd() bool { return os.Getenv("SYSTEMD_EXEC_PID") == strconv.Itoa(
 const rootStateDir = "/var/lib/zrlmpid"
 
 // stateDirectory returns the daemon's state directory: the directory that systemd created, or else /var/lib/zrlmpid for
-// root and the user's state directory for others. It returns "" if the user has no home directory.
+// root and the user's state directory for others. It returns "" if the user does not have a home directory.
 func stateDirectory() string {
 	first, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// Cluster is the contents of a cluster description.
+// Cluster is the parsed form of a cluster description.
 type Cluster struct {
 	// File is the name passed to Parse.
 	File string
@@ -20,10 +20,10 @@ type Cluster struct {
 	// FPGAs lists the FPGA ranks in file order, in which upstream's collectives group them.
 	FPGAs []int
 	// ComOpt is upstream's optimisation level for communication. The default is 1 in a cluster file, as in upstream's
-	// compiler, and 0 in the resource manager's answer. From level 1 on, collectives are trees.
+	// compiler, and 0 in the resource manager's answer. From level 1 on, collectives use trees.
 	ComOpt int
 
-	// source maps keys to lines of the file. unknownKeyErrs holds an error for each unused key of a cluster file.
+	// source maps keys to lines of the file. unknownKeyErrs contains an error for each unused key of a cluster file.
 	source         strictyaml.Source
 	unknownKeyErrs []error
 }
@@ -42,10 +42,10 @@ const (
 // Node is one rank of a cluster.
 type Node struct {
 	Rank int
-	// CPU and FPGA are the kinds that the rank can have. Upstream's pingpong example lists each rank as both, because
-	// one program is built for both.
+	// CPU and FPGA are set if the rank can be of that kind. Upstream's pingpong example lists each rank as both,
+	// because it builds one program for both.
 	CPU, FPGA bool
-	// Addr is the node's IP address. It is valid in a ManagerAnswer only.
+	// Addr is the node's IP address. It is valid only in a ManagerAnswer.
 	Addr netip.Addr
 }
 

@@ -11,23 +11,24 @@ import (
 // Options are choices that a file leaves open.
 type Options struct {
 	// Addresses are assigned to the ranks of a cluster file, in rank order. The resource manager's answer includes
-	// addresses; giving both is an error.
+	// addresses, and Config rejects a Pool for it.
 	Addresses Pool
-	// Host lists the ranks for host programs of this daemon. They may be CPU or FPGA ranks: a host program can take an
-	// FPGA's place. Nil means the first CPU rank, and an empty list means no host.
+	// Host lists the ranks for host programs of this daemon. They may be CPU or FPGA ranks: a host program can replace
+	// an FPGA. Nil means the first CPU rank; an empty list means no host.
 	Host []int
-	// StandIns replaces all FPGA ranks that are not in Host by stand-ins.
+	// StandIns replaces all FPGA ranks outside of Host by stand-ins.
 	StandIns bool
 	// FPGA selects the FPGAs among the ranks that the file lists as both CPU and FPGA, like upstream's pingpong
-	// example. The rest of these ranks are CPUs.
+	// example. The other ranks listed as both are CPUs.
 	FPGA []int
-	// Kernel is the kernel of the stand-ins, as in a configuration; empty means echo.
+	// Kernel is the kernel of the stand-ins, in the syntax of a configuration. Empty means echo.
 	Kernel string
 }
 
-// Config returns the cluster as a validated configuration. A rank that runs here is a host or a stand-in. Of the rest,
-// FPGA ranks become remote FPGAs, and CPU ranks programs on upstream's CPU library. Collectives with FPGAs have the
-// form that upstream's compiler generates for the file's com_opt. Errors are of type *Error or *config.Error.
+// Config returns the cluster as a validated configuration. Ranks that run here become hosts and stand-ins. Of the
+// remaining ranks, FPGA ranks become remote FPGAs, and CPU ranks become programs on upstream's CPU library. Collectives
+// with FPGAs use the form that upstream's compiler generates for the file's com_opt. Errors are of type *Error or
+// *config.Error.
 func (c *Cluster) Config(options Options) (*config.Config, error) {
 	addrs, err := c.assignAddresses(options.Addresses)
 	if err != nil {

@@ -5,8 +5,8 @@
 //
 //	{"cluster_id": 7, "nodes": [{"node_id": 0, "node_ip": "10.12.0.1", "image_id": "NON_FPGA"}, …]}
 //
-// Both become the rank entries of a config.Config. Unknown keys are ignored, because the files belong to upstream,
-// which may add keys. In a cluster file, they become warnings of the configuration.
+// The package converts both to the rank entries of a config.Config. It ignores unknown keys, because upstream defines
+// the files and may add keys; unknown keys of a cluster file become warnings of the configuration.
 //
 // The package must never ask the resource manager itself, and never guess an address: a cluster file has no addresses,
 // so the caller supplies a Pool.

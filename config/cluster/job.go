@@ -9,20 +9,20 @@ import (
 
 // JobOptions are choices that a file leaves open for a job.
 type JobOptions struct {
-	// Addresses is as in Options. By default, a job that runs on this host alone, without FPGAs or with stand-ins for
-	// them, has the addresses 127.0.0.1, 127.0.0.2 and so on, in rank order.
+	// Addresses is as in Options. By default, the ranks of a job that runs only on this host, without FPGAs or with
+	// stand-ins for them, get the addresses 127.0.0.1, 127.0.0.2 and so on, in rank order.
 	Addresses Pool
 	// FPGA is as in Options.
 	FPGA []int
-	// Kernel is the kernel of stand-ins that replace the FPGAs; if it is empty, they are not replaced.
+	// Kernel is the kernel of the stand-ins that replace the FPGAs. If it is empty, FPGAs are not replaced.
 	Kernel string
 }
 
 // loopbackPool is the default address pool of jobs on one host.
 const loopbackPool = "127.0.0.1-127.0.255.254"
 
-// JobConfig returns the cluster as a validated configuration of a job that starts a process for each CPU rank. Errors
-// are as for Config.
+// JobConfig returns the cluster as a validated configuration of a job that starts a process for each CPU rank. It
+// returns the same errors as Config.
 func (c *Cluster) JobConfig(options JobOptions) (*config.Config, error) {
 	job, all := *c, Options{Addresses: options.Addresses, FPGA: options.FPGA, Kernel: options.Kernel,
 		StandIns: options.Kernel != "",

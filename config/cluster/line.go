@@ -15,17 +15,17 @@ import (
 //
 //	PROGRAM udp OWN-ADDRESS SIZE RANK ADDRESS… [ARGUMENT…]
 //
-// The addresses of the other ranks are in rank order.
+// The addresses of the other ranks follow in rank order.
 type CommandLine struct {
 	// Rank is the rank of the program.
 	Rank int
-	// Hosts holds the addresses of all ranks. For ranks other than Rank, they may be host names.
+	// Hosts holds the addresses of all ranks. Ranks other than Rank may have a host name instead.
 	Hosts []string
-	// NumArgs is the number of words of the line; the arguments of the program follow.
+	// NumArgs is the number of words of the line. The arguments of the program follow these words.
 	NumArgs int
 }
 
-// commandLineUsage is appended to errors about a line.
+// commandLineUsage is appended to errors about a start-up line.
 const commandLineUsage = "the start-up line is PROGRAM udp OWN-ADDRESS SIZE RANK, then the addresses of the other ranks " +
 	"in the order of ranks, then the program's own arguments"
 
@@ -77,8 +77,9 @@ func ParseCommandLine(args []string) (*CommandLine, error) {
 
 // Config returns the cluster as a validated configuration in which the program's rank runs. Ranks that share an address
 // have consecutive ports from 2718 on, as in upstream's library. peer is the kind of the other ranks, which the line
-// does not include. If it is empty, they are CPU ranks if two ranks share an address, as FPGAs distinguish their peers
-// by address, and FPGAs otherwise. lookup returns the address of a host. Errors are of type *Error or *config.Error.
+// does not specify. If peer is empty, the other ranks are CPU ranks if two ranks share an address, because FPGAs
+// distinguish their peers by address, and FPGAs otherwise. lookup returns the address of a host. Errors are of type
+// *Error or *config.Error.
 func (l *CommandLine) Config(peer config.Peer, lookup func(host string) (netip.Addr, error)) (*config.Config, error) {
 	ranks := make([]config.Rank, len(l.Hosts))
 	others := cmp.Or(peer, config.PeerFPGA)
@@ -112,8 +113,7 @@ func (l *CommandLine) Config(peer config.Peer, lookup func(host string) (netip.A
 	return cfg, nil
 }
 
-// CheckSameRanks returns an *Error if the configuration in a file has other ranks or addresses than the configuration
-// of a line.
+// CheckSameRanks returns an *Error if the ranks or addresses in file differ from those in line.
 func CheckSameRanks(line, file *config.Config) error {
 	if len(line.Ranks) != len(file.Ranks) {
 		return &Error{Key: "ranks",

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// NonFPGA is the image_id by which the resource manager marks a CPU rank.
+// NonFPGA is the image_id of a CPU rank in the resource manager's answer.
 const NonFPGA = "NON_FPGA"
 
 // Load parses the file at path.
@@ -30,9 +30,9 @@ func Load(path string) (*Cluster, error) {
 	return Parse(f, path)
 }
 
-// Parse parses either of the two files, which differ in nodes: an object in a cluster file, and a list in the resource
-// manager's answer. name is the file name for errors. Errors are of type *Error, or wrap strictyaml.ErrTooLarge or the
-// reader's error.
+// Parse parses either of the two files. It tells them apart by nodes: an object in a cluster file, and a list in the
+// resource manager's answer. name is the file name for errors. Errors are of type *Error, or wrap
+// strictyaml.ErrTooLarge or the reader's error.
 func Parse(r io.Reader, name string) (*Cluster, error) {
 	text, err := strictyaml.Read(r, name)
 	if err != nil {
@@ -82,10 +82,10 @@ func Parse(r io.Reader, name string) (*Cluster, error) {
 // knownKeys lists the keys of a cluster file by section.
 var knownKeys = map[string][]string{"": {"nodes", "config"}, "nodes": {"cpu", "fpga"}, "config": {"com_opt", "mem_opt"}}
 
-// maxUnknown bounds the number of unknown keys that are reported.
+// maxUnknown is the maximum number of unknown keys reported.
 const maxUnknown = 20
 
-// unknownKeys returns an error for each unknown key, which may be a misspelt known one.
+// unknownKeys returns an error for each unknown key, because it may be a misspelt known one.
 func (c *Cluster) unknownKeys() (errs []error) {
 	for _, path := range slices.Sorted(maps.Keys(c.source.Lines())) {
 		at := max(0, strings.LastIndexByte(path, '.'))
@@ -189,7 +189,7 @@ func (c *Cluster) parseManagerAnswer(text []byte) error {
 	return nil
 }
 
-// parseRank parses a rank number. number checks its range.
+// parseRank parses a rank number. sortNodes checks its range.
 func (c *Cluster) parseRank(key string, number json.Number) (int, error) {
 	if number == "" {
 		return 0, c.errorf(key, "missing: give the rank")
@@ -202,7 +202,7 @@ func (c *Cluster) parseRank(key string, number json.Number) (int, error) {
 	return int(rank), nil
 }
 
-// nodesError returns an error for a type error within nodes, whose offset is not an offset in the file.
+// nodesError returns an error for a type error within nodes. The offset of a type error is not an offset in the file.
 func (c *Cluster) nodesError(err error) error {
 	key := "nodes"
 	var t *json.UnmarshalTypeError
@@ -212,7 +212,7 @@ func (c *Cluster) nodesError(err error) error {
 		}
 		return c.errorf(key, "want %s here, not %s", jsonTypeName(t), strictyaml.Shorten(t.Value))
 	}
-	// The only remaining error is text that is not a json.Number.
+	// The only remaining error is a rank that is not a json.Number.
 	return c.errorf(key, "a rank in it is not a number: ranks are whole numbers from 0")
 }
 
@@ -235,7 +235,7 @@ func jsonError(name string, text []byte, err error) error {
 	return e
 }
 
-// jsonRemedy returns advice for a syntax error of the JSON library.
+// jsonRemedy returns the remedy for a syntax error reported by the JSON library.
 func jsonRemedy(problem string) string {
 	for _, r := range []struct{ problem, remedy string }{
 		{"unexpected end", `write {"nodes": {"cpu": [ranks], "fpga": [ranks]}}`},
@@ -259,7 +259,7 @@ type lineFinder struct {
 	text    []byte
 	decoder *json.Decoder
 	lines   map[string]int
-	// Lines are counted up to offset counted; line is the line number there.
+	// counted is the offset up to which lines have been counted, and line is the line number there.
 	counted, line int
 }
 
@@ -278,7 +278,7 @@ func (w *lineFinder) currentLine() int {
 	return w.line
 }
 
-// maxDepth is the depth of the deepest key in use, nodes[0].node_ip.
+// maxDepth is the depth of the deepest key used, nodes[0].node_ip.
 const maxDepth = 3
 
 func (w *lineFinder) walkValue(path string, depth int) error {

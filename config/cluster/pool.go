@@ -18,8 +18,8 @@ type Pool struct {
 type addrRange struct{ first, last netip.Addr }
 
 // ParsePool parses a comma-separated list of addresses, ranges and networks: "127.0.0.1-127.0.0.4", "10.1.0.0/24",
-// "10.12.200.1,10.12.200.7". A network stands for its hosts: the first and last address of an IPv4 network with more
-// than two addresses are omitted. An error is an *Error with the key "pool".
+// "10.12.200.1,10.12.200.7". A network means its hosts: the first and last address of an IPv4 network with more than
+// two addresses are omitted. An error is an *Error with the key "pool".
 func ParsePool(s string) (Pool, error) {
 	pool := Pool{text: s}
 	for item := range strings.SplitSeq(s, ",") {

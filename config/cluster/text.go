@@ -21,8 +21,8 @@ func jsonTypeName(e *json.UnmarshalTypeError) string {
 	return "a whole number"
 }
 
-// stringOrNumber returns the contents of a JSON string or the text of a number, because identifiers may be either, and
-// "" for anything else.
+// stringOrNumber returns the contents of a JSON string, the text of a JSON number, or "" for anything else. Identifiers
+// may be strings or numbers.
 func stringOrNumber(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -20,7 +20,7 @@ import (
 // Version is the version of the file format.
 const Version = 1
 
-// Document is the file form of a table: the decisions, and the medians that justify them.
+// Document is the file form of a table: the decisions, and the medians that they are based on.
 type Document struct {
 	// Version must equal the constant Version.
 	Version int `yaml:"version" json:"version"`
@@ -63,7 +63,7 @@ type Measured struct {
 	System  string `yaml:"system,omitempty" json:"system,omitempty"`
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
 	Time    string `yaml:"time,omitempty" json:"time,omitempty"`
-	// Rounds is the number of rounds of which the medians were taken.
+	// Rounds is the number of rounds that the medians were computed from.
 	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty"`
 }
 
@@ -72,7 +72,7 @@ type ClassTable struct {
 	// Transport is the transport of the messages.
 	Transport string `yaml:"over,omitempty" json:"over,omitempty"`
 	Link      Link   `yaml:"link" json:"link"`
-	// Collectives has an entry for each collective and number of ranks.
+	// Collectives contains an entry for each collective and number of ranks.
 	Collectives []Entry `yaml:"collectives" json:"collectives"`
 }
 
@@ -86,7 +86,7 @@ type Link struct {
 type Entry struct {
 	Collective Collective `yaml:"collective" json:"collective"`
 	Ranks      int        `yaml:"ranks" json:"ranks"`
-	// Decisions lists the decisions in order of MaxBytes, which is nil for the last one.
+	// Decisions lists the decisions in order of MaxBytes. The MaxBytes of the last decision is nil.
 	Decisions []Decision `yaml:"choose" json:"choose"`
 	// Bytes lists the measured lengths, as in Call.Bytes, and Medians holds the results.
 	Bytes   []int    `yaml:"bytes,flow,omitempty" json:"bytes,omitempty"`
@@ -97,14 +97,14 @@ type Entry struct {
 type Decision struct {
 	// MaxBytes is the greatest length in bytes of the range; nil means no limit.
 	MaxBytes *bytesize.Size `yaml:"up_to,omitempty" json:"up_to,omitempty"`
-	// Choices lists the choices, fastest first. The first one that supports the call is used.
+	// Choices lists the choices, fastest first. A call uses the first one that supports it.
 	Choices []choice.Choice `yaml:"by" json:"by"`
 }
 
 // Series is the measurements of a choice.
 type Series struct {
 	Choice choice.Choice `yaml:"by" json:"by"`
-	// Micros has a median in microseconds for each of Entry.Bytes, or 0 if it was not measured.
+	// Micros holds the median in microseconds for each of Entry.Bytes, or 0 if it was not measured.
 	Micros []float64 `yaml:"us" json:"us"`
 }
 
@@ -175,8 +175,8 @@ type Table struct {
 // Rows returns the decisions for each class. The caller must not modify them.
 func (t *Table) Rows() map[choice.Class]choice.Rows { return t.rows }
 
-// Load reads a table. name is the file name for errors. Errors are joined *strictyaml.Error values with the line and
-// the valid values, or wrap strictyaml.ErrTooLarge or the reader's error.
+// Load reads a table. name is the file name for errors. The error joins *strictyaml.Error values with the line and the
+// valid values, or wraps strictyaml.ErrTooLarge or the reader's error.
 func Load(r io.Reader, name string) (*Table, error) {
 	var d Document
 	source, err := strictyaml.Decode(r, name, &d)
@@ -186,7 +186,7 @@ func Load(r io.Reader, name string) (*Table, error) {
 	return newTable(&d, &source)
 }
 
-// New makes a table from a document, which must not be modified afterwards. Errors are joined *strictyaml.Error values.
+// New makes a table from a document, which must not be modified afterwards. The error joins *strictyaml.Error values.
 func New(d *Document) (*Table, error) { return newTable(d, new(strictyaml.Source)) }
 
 const fileHeader = `# Which algorithm runs a collective, and why. zrlbench tune writes such a file; the

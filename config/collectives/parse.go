@@ -26,8 +26,8 @@ func (e *ForcedError) Error() string { return strictyaml.Quote(e.Text) + ": " + 
 // Is reports whether target is ErrForced.
 func (e *ForcedError) Is(target error) bool { return target == ErrForced }
 
-// ParseForced parses a text such as "bcast=atomic:64KiB,allreduce=ring". An empty text gives an empty choice.Forced.
-// The error is a *ForcedError.
+// ParseForced parses a text such as "bcast=atomic:64KiB,allreduce=ring". For an empty text it returns an empty
+// choice.Forced. The error is a *ForcedError.
 func ParseForced(text string) (choice.Forced, error) {
 	forced := choice.Forced{}
 	if strings.TrimSpace(text) == "" {
@@ -70,7 +70,7 @@ func ParseChoice(collective coll.Collective, text string) (choice.Choice, error)
 	return by, nil
 }
 
-// choiceProblem describes why choice c cannot be used for a collective, or returns "".
+// choiceProblem describes why choice c cannot be used for a collective, or returns "" if it can.
 func choiceProblem(of coll.Collective, c choice.Choice) string {
 	var all, segmented []string
 	for _, a := range coll.Algorithms(of) {

@@ -21,7 +21,7 @@ const (
 // Finding is a single result of a check.
 type Finding struct {
 	Verdict Verdict `json:"verdict"`
-	// Found says what was found, and Action what to do. Action is empty if the verdict is Right.
+	// Found describes the finding. Action is the remedy, empty if the verdict is Right.
 	Found  string `json:"found"`
 	Action string `json:"action,omitempty"`
 }
@@ -31,12 +31,12 @@ type Check struct {
 	ID string
 	// Title names the subject of the check as a noun phrase.
 	Title string
-	// isQuick is set if the facts can be gathered without waiting for the network, and without other programs.
+	// isQuick is set if the check's facts can be gathered without waiting for the network or for other programs.
 	isQuick bool
 	examine func(*input) []Finding
 }
 
-// input is the data that checks compare. status is nil if no daemon is running.
+// input holds the data that checks compare. status is nil if no daemon is running.
 type input struct {
 	*Plan
 	*Facts
@@ -68,7 +68,7 @@ var Checks = []Check{
 type Result struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Verdict is Wrong if any finding is Wrong, else Unknown if any finding is Unknown, else Right.
+	// Verdict is the worst verdict of the findings: Wrong, then Unknown, then Right.
 	Verdict  Verdict   `json:"verdict"`
 	Findings []Finding `json:"findings"`
 }
@@ -79,13 +79,12 @@ type Report struct {
 	Results []Result `json:"checks"`
 }
 
-// Examine runs all checks. status is the status of the running daemon, or nil.
+// Examine runs all checks. status is the status of the running daemon, nil if none is running.
 func Examine(p *Plan, f *Facts, status *state.Status) *Report {
 	return examine(p, f, status, Checks)
 }
 
-// ExamineQuick is like Examine, but runs only checks whose facts take no time to gather. A daemon calls it when it
-// starts.
+// ExamineQuick is like Examine, but runs only quick checks. A daemon calls it when it starts.
 func ExamineQuick(p *Plan, f *Facts, status *state.Status) *Report {
 	return examine(p, f, status, slices.DeleteFunc(slices.Clone(Checks), func(c Check) bool { return !c.isQuick }))
 }
@@ -115,10 +114,10 @@ func (r *Report) HasWrong() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict == Wrong })
 }
 
-// maxPrinted is the maximum number of findings printed for a check: one fault may affect every peer.
+// maxPrinted is the maximum number of findings printed per check, because one fault may affect every peer.
 const maxPrinted = 8
 
-// Text formats the report as lines: each check, followed by what was found and what to do.
+// Text formats the report as lines: each check, followed by its findings and their remedies.
 func (r *Report) Text() string {
 	var b strings.Builder
 	counts := make(map[Verdict]int)
@@ -156,7 +155,7 @@ func (f *findings) addUnknown(action, format string, args ...any) {
 	*f = append(*f, Finding{Unknown, fmt.Sprintf(format, args...), action})
 }
 
-// orRight returns the findings, or a single finding with verdict Right if there are none.
+// orRight returns the findings, or a single finding with verdict Right if the list is empty.
 func (f findings) orRight(format string, args ...any) []Finding {
 	if len(f) > 0 {
 		return f
@@ -164,7 +163,7 @@ func (f findings) orRight(format string, args ...any) []Finding {
 	return []Finding{{Verdict: Right, Found: fmt.Sprintf(format, args...)}}
 }
 
-// examineConfiguration reports the problems that config.Validate and Warnings have found.
+// examineConfiguration reports the problems found by config.Validate and Warnings.
 func examineConfiguration(in *input) []Finding {
 	var f findings
 	for _, p := range in.Problems {

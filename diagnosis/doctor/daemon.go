@@ -7,15 +7,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// noDaemon returns the finding of a check that needs a running daemon when none is running.
+// noDaemon returns the finding of a check that requires a running daemon when no daemon is running.
 func noDaemon() []Finding {
 	var f findings
 	f.addUnknown("start it, and examine again", "no daemon runs")
 	return f
 }
 
-// setupDrops lists the reasons for dropping packets that point to a wrong setup, and what to do. Occasional drops for
-// other reasons are normal on a network that loses or duplicates packets.
+// setupDrops lists the reasons for dropping packets that indicate a wrong setup, and their remedies. Occasional drops
+// for other reasons are normal on a network that loses or duplicates packets.
 var setupDrops = []struct {
 	reason        state.DropReason
 	found, action string
@@ -60,13 +60,13 @@ func (f *findings) addDrops(where string, counts *state.DropCounts) {
 	}
 }
 
-// setupCauses contains the causes of waits that point to a wrong setup.
+// setupCauses contains the causes of waits that indicate a wrong setup.
 var setupCauses = map[string]bool{
 	diagnosis.WrongProfile: true, diagnosis.WrongAddress: true, diagnosis.PathMTU: true, diagnosis.NetworkError: true,
 	diagnosis.TLSMismatch: true, diagnosis.NeverHeard: true, diagnosis.PacketsBlocked: true,
 }
 
-// examineWaits reports the root causes of waits for which the setup is to blame.
+// examineWaits reports the root causes of waits that the setup is responsible for.
 func examineWaits(in *input) []Finding {
 	var f findings
 	if in.status == nil {

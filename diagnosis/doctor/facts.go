@@ -9,11 +9,11 @@ import (
 // Fact is an answer of the operating system, or the reason why the answer is unknown.
 type Fact[T any] struct {
 	Value T `json:"value"`
-	// Unknown is the reason why there is no value, or empty if there is a value.
+	// Unknown is the reason why Value is unknown. It is empty if Value is known.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// NewFact returns a Fact with the given value, or an unknown Fact if err is not nil.
+// NewFact returns a Fact with the given value, or an unknown Fact with err as the reason if err is not nil.
 func NewFact[T any](value T, err error) Fact[T] {
 	if err != nil {
 		return Fact[T]{Unknown: err.Error()}
@@ -26,7 +26,7 @@ type Facts struct {
 	Interfaces Fact[[]Interface] `json:"interfaces"`
 	// Ports are the ports of the local ranks.
 	Ports []Port `json:"ports"`
-	// Paths lead from local ranks to ranks on other hosts, one for each pair of IP addresses.
+	// Paths lead from local ranks to ranks on other hosts. Each pair of IP addresses occurs once.
 	Paths []Path `json:"paths"`
 	// Claims are the answers to ARP requests for the addresses of ranks in the networks of this host's interfaces.
 	Claims  Fact[[]Claim] `json:"claims"`
@@ -42,14 +42,14 @@ type Interface struct {
 	Index    int    `json:"index"`
 	Loopback bool   `json:"loopback"`
 	Up       bool   `json:"up"`
-	// Carrier is set if the link has a signal.
+	// Carrier is set if the interface detects a signal on its link.
 	Carrier bool `json:"carrier"`
-	// MTU is in bytes, and includes the IP header.
+	// MTU is the maximum length of an IP packet in bytes, including the IP header.
 	MTU       int          `json:"mtu"`
 	Addresses []netip.Addr `json:"addresses"`
-	// Duplicates are the IPv6 addresses that the kernel does not use because another station has them.
+	// Duplicates are the IPv6 addresses that the kernel does not use because another station uses them.
 	Duplicates []netip.Addr `json:"duplicates,omitempty"`
-	// ReversePath is the mode of the filter for packets whose source is reached by another interface.
+	// ReversePath is the mode of the filter for packets whose source is reached through another interface.
 	ReversePath Fact[ReversePath] `json:"reverse_path_filter"`
 	Counters    Counters          `json:"counters"`
 }
@@ -64,14 +64,14 @@ const (
 	ReversePathLoose
 )
 
-// Counters count the packets of an interface since it was created.
+// Counters counts the packets of an interface since the interface was created.
 type Counters struct {
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// ReceiveErrors counts corrupt packets, and packets for which the interface had no buffer. It does not count
-	// packets of protocols that the host does not support.
+	// ReceiveErrors counts corrupt packets, and packets dropped because the interface had no buffer for them. It does
+	// not count packets of protocols that the host does not support.
 	ReceiveErrors uint64 `json:"receive_errors"`
-	// SendErrors counts packets that were not sent, including those dropped because the queue was full.
+	// SendErrors counts packets that could not be sent, including those dropped because the queue was full.
 	SendErrors uint64 `json:"send_errors"`
 }
 
@@ -80,12 +80,12 @@ type Port struct {
 	Rank    int            `json:"rank"`
 	Network string         `json:"network"` // udp or tcp
 	Addr    netip.AddrPort `json:"address"`
-	// Held is set if a process holds the port. Holder is that process, or nil if it cannot be seen.
+	// Held is set if a process holds the port. Holder is that process, nil if it is not visible to this user.
 	Held   bool               `json:"held"`
 	Holder *bindfault.Process `json:"holder,omitempty"`
 	// Drops counts the datagrams dropped because the receive buffer of the socket was full.
 	Drops uint64 `json:"drops"`
-	// Unknown is the reason why it is not known whether the port is held.
+	// Unknown is the reason why it is unknown whether the port is held.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -95,22 +95,22 @@ type Path struct {
 	Peer int        `json:"peer"`
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
-	// Length is the length in bytes of the longest packet that the path has to carry, including the IP and UDP
-	// headers. Fixed is set if a link sends datagrams of this length whatever the path carries.
+	// Length is the length in bytes of the longest packet that the path has to carry, including the IP and UDP headers.
+	// Fixed is set if a link sends datagrams of this length even if the path does not carry them.
 	Length int         `json:"length"`
 	Fixed  bool        `json:"fixed"`
 	Route  Fact[Route] `json:"route"`
 	// Neighbour is the state of the next hop in the ARP or neighbour discovery table.
 	Neighbour Neighbour `json:"neighbour"`
-	// Echo is the answer to ICMP echo requests; nil if none was sent.
+	// Echo is the result of ICMP echo requests, nil if none were sent.
 	Echo *Fact[Echo] `json:"echo,omitempty"`
 }
 
 // Route describes how packets of a path leave the host.
 type Route struct {
-	// Refused is the reason why the kernel has no route. The other fields are then empty.
+	// Refused is the reason why the kernel found no route. If it is set, the other fields are empty.
 	Refused string `json:"refused,omitempty"`
-	// Interface is the name of the interface by which packets leave.
+	// Interface is the name of the interface through which packets leave.
 	Interface string `json:"interface"`
 	// Gateway is the first router. It is not valid if the peer is in the same network.
 	Gateway netip.Addr `json:"gateway"`
@@ -119,7 +119,7 @@ type Route struct {
 	MTU int `json:"mtu"`
 }
 
-// Claim contains the answers to ARP requests for an IPv4 address.
+// Claim holds the answers to ARP requests for an IPv4 address.
 type Claim struct {
 	Addr      netip.Addr `json:"address"`
 	Interface string     `json:"interface"`
@@ -145,15 +145,14 @@ type Echo struct {
 	Long  bool `json:"long"`
 }
 
-// Buffer describes the receive buffer of a socket, in bytes. Granted is the size that a socket gets when it requests
-// the plan's size. Limit is the system's limit (net.core.rmem_max) for processes without CAP_NET_ADMIN, or 0 if
-// unknown.
+// Buffer describes the receive buffer of a socket, in bytes. Granted is the size granted to a socket that requests the
+// plan's size. Limit is the system's limit (net.core.rmem_max) for processes without CAP_NET_ADMIN, or 0 if unknown.
 type Buffer struct {
 	Granted int `json:"granted"`
 	Limit   int `json:"limit"`
 }
 
-// Offload lists the offload features of UDP sockets that the kernel supports.
+// Offload lists the UDP offload features that the kernel supports.
 type Offload struct {
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`
@@ -174,7 +173,7 @@ type Files struct {
 	Open  int    `json:"open"`
 }
 
-// findByAddress returns the interface that has an address, or nil.
+// findByAddress returns the interface with an address, or nil if no interface has it.
 func (f *Facts) findByAddress(a netip.Addr) *Interface {
 	for i := range f.Interfaces.Value {
 		for _, own := range f.Interfaces.Value[i].Addresses {
@@ -186,7 +185,7 @@ func (f *Facts) findByAddress(a netip.Addr) *Interface {
 	return nil
 }
 
-// findByName returns the interface with the given name, or nil.
+// findByName returns the interface with the given name, or nil if it does not exist.
 func (f *Facts) findByName(name string) *Interface {
 	for i := range f.Interfaces.Value {
 		if f.Interfaces.Value[i].Name == name {

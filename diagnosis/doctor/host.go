@@ -35,8 +35,8 @@ func examinePorts(in *input) []Finding {
 	return f.orRight("free")
 }
 
-// heldByDaemon reports whether the daemon holds a port. If the holder cannot be seen, it is assumed to be the daemon if
-// the daemon runs the rank.
+// heldByDaemon reports whether the daemon holds a port. If the holder is not visible, the holder is assumed to be the
+// daemon if the daemon runs the rank.
 func (in *input) heldByDaemon(port *Port) bool {
 	if in.status == nil {
 		return false
@@ -48,7 +48,7 @@ func (in *input) heldByDaemon(port *Port) bool {
 	return m != nil && m.Role != ""
 }
 
-// examineBuffer checks that sockets get the receive buffer that the configuration requests.
+// examineBuffer checks that sockets are granted the receive buffer that the configuration requests.
 func examineBuffer(in *input) []Finding {
 	var f findings
 	requested := in.Plan.ReceiveBuffer
@@ -80,7 +80,8 @@ func (in *input) usesTransport(t config.Transport) bool {
 	return slices.ContainsFunc(in.Links, func(l Link) bool { return l.Transport == t })
 }
 
-// examineOffload checks that the kernel supports segmentation and coalescing, and has not refused to segment packets.
+// examineOffload checks that the kernel supports segmentation and coalescing, and that it has not refused to segment
+// packets.
 func examineOffload(in *input) []Finding {
 	var f findings
 	if !in.usesTransport(config.TransportUDP) {
@@ -121,11 +122,11 @@ func examineOffload(in *input) []Finding {
 	return f.orRight("segmentation and coalescing")
 }
 
-// slowClocks are the clocksources that take about a microsecond or more to read.
+// slowClocks lists the clocksources whose reading takes about a microsecond or more.
 var slowClocks = []string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"}
 
-// examineClock checks that the clock is fast to read and, if some ranks are on other hosts, that it is synchronized, so
-// that the captures of these hosts can be compared.
+// examineClock checks that reading the clock is fast. If some ranks are on other hosts, it also checks that the clock
+// is synchronized, so that captures of these hosts can be compared.
 func examineClock(in *input) []Finding {
 	var f findings
 	clock := in.Clock.Value
@@ -151,8 +152,8 @@ func examineClock(in *input) []Finding {
 	return f.orRight("%s", clock.Source)
 }
 
-// A daemon has about filesBase files open in addition to its links, and filesStream or filesShared files for each link
-// over a stream or shared memory: connection, event descriptors, memory.
+// A daemon opens about filesBase files, and filesStream or filesShared more for each link over a stream or shared
+// memory: connection, event descriptors, memory.
 const (
 	filesBase   = 64
 	filesStream = 2
@@ -187,8 +188,8 @@ func examineFiles(in *input) []Finding {
 	return f.orRight("%d, and the links need about %d", files.Limit, need)
 }
 
-// lossThreshold is the threshold for reporting losses: more than one packet in lossThreshold. Fewer losses are normal
-// on a long-running interface.
+// lossThreshold is the threshold for reporting losses: more than one lost packet in lossThreshold. Lower rates are
+// normal on a long-running interface.
 const lossThreshold = 10_000
 
 // examineInterfaceDrops checks the counters of the interfaces that the local ranks use.

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// examineAddresses checks that interfaces of this host have the addresses of the local ranks.
+// examineAddresses checks that the addresses of the local ranks are configured on interfaces of this host.
 func examineAddresses(in *input) []Finding {
 	if why := in.Interfaces.Unknown; why != "" {
 		return interfacesUnknown(why)
@@ -33,15 +33,15 @@ func interfacesUnknown(why string) []Finding {
 	return f
 }
 
-// isUsableLoopback reports whether ip is in 127.0.0.0/8 and the host's loopback interface is up. That interface accepts
-// all of these addresses.
+// isUsableLoopback reports whether ip is in 127.0.0.0/8 and the host's loopback interface is up. The loopback interface
+// accepts all of these addresses.
 func isUsableLoopback(ip netip.Addr, f *Facts) bool {
 	return ip.Is4() && ip.IsLoopback() &&
 		slices.ContainsFunc(f.Interfaces.Value, func(i Interface) bool { return i.Loopback && i.Up })
 }
 
-// examineDuplicates checks that no other station has the address of a rank: each station would receive some of the
-// packets.
+// examineDuplicates checks that no other station uses the address of a rank, because each station would then receive
+// only some of the packets.
 func examineDuplicates(in *input) []Finding {
 	if why := in.Interfaces.Unknown; why != "" {
 		return interfacesUnknown(why)
@@ -85,7 +85,7 @@ func (f *findings) addClaims(in *input, claim *Claim) {
 	}
 }
 
-// isLocalAddress reports whether an address belongs to this host. Ranks of another daemon may be on this host, too.
+// isLocalAddress reports whether an address belongs to this host. Ranks of another daemon may be on this host as well.
 func (f *Facts) isLocalAddress(ip netip.Addr) bool {
 	return f.findByAddress(ip) != nil || isUsableLoopback(ip, f)
 }
@@ -112,7 +112,8 @@ func examineInterfaces(in *input) []Finding {
 	return f.orRight("up, with carrier: %s", list(used, func(i *Interface) string { return i.Name }))
 }
 
-// usedInterfaces returns the interfaces that have addresses of local ranks, or by which their packets leave.
+// usedInterfaces returns the interfaces with addresses of local ranks, and those through which the ranks' packets
+// leave.
 func (in *input) usedInterfaces() []*Interface {
 	var used []*Interface
 	add := func(i *Interface) {
@@ -129,8 +130,8 @@ func (in *input) usedInterfaces() []*Interface {
 	return used
 }
 
-// examineRoutes checks that every path has a route, and that packets leave by the interface that has their source
-// address.
+// examineRoutes checks that a route exists for every path, and that packets leave through the interface with their
+// source address.
 func examineRoutes(in *input) []Finding {
 	var f findings
 	if len(in.Paths) == 0 {
@@ -167,8 +168,8 @@ func examineRoutes(in *input) []Finding {
 	return f.orRight("through the interfaces of the source addresses: %s", plural(right, "path"))
 }
 
-// usesOtherInterface reports whether packets leave by an interface other than the one that has their source address. It
-// ignores the loopback interface, whose addresses belong to the whole host.
+// usesOtherInterface reports whether packets leave through an interface other than the one with their source address.
+// It ignores the loopback interface, whose addresses belong to the whole host.
 func (p *Path) usesOtherInterface(in *input) bool {
 	own, out := in.findByAddress(p.From), in.findByName(p.Route.Value.Interface)
 	return own != nil && out != nil && own != out && !own.Loopback && !out.Loopback
@@ -179,8 +180,8 @@ func (p *Path) String() string {
 	return fmt.Sprintf("rank %d at %v to rank %d at %v", p.Rank, p.From, p.Peer, p.To)
 }
 
-// examineReversePath checks that the reverse path filter does not drop packets from peers. In strict mode, it drops
-// packets whose source is reached by another interface.
+// examineReversePath checks that the reverse path filter does not drop packets from peers. In strict mode, the filter
+// drops packets whose source is reached through another interface.
 func examineReversePath(in *input) []Finding {
 	if why := in.Interfaces.Unknown; why != "" {
 		return interfacesUnknown(why)
@@ -232,7 +233,7 @@ func examineNeighbours(in *input) []Finding {
 	return f.orRight("no entry has failed")
 }
 
-// examinePathMTU checks that paths carry the longest datagrams, according to the kernel and to echo requests.
+// examinePathMTU checks that paths carry the longest datagrams, according to both the kernel and echo requests.
 func examinePathMTU(in *input) []Finding {
 	var f findings
 	probed, routed := 0, 0
@@ -282,7 +283,7 @@ func examinePathMTU(in *input) []Finding {
 // ShortEcho is the length in bytes of a packet with a short echo request.
 const ShortEcho = 84
 
-// mtuAdvice says what to do about a path that carries packets of at most mtu bytes.
+// mtuAdvice returns a remedy for a path that carries packets of at most mtu bytes.
 func (in *input) mtuAdvice(path *Path, mtu int) string {
 	if !path.Fixed {
 		return fmt.Sprintf("raise the MTU on the path to %d or more", minMTU)

@@ -16,9 +16,9 @@ import (
 type Plan struct {
 	// Source is the name of the configuration.
 	Source string
-	// Problems are the errors in the configuration, one per line. If there are any, Ranks is empty.
+	// Problems are the errors in the configuration, one per line. If it is not empty, Ranks is empty.
 	Problems []string
-	// Warnings describe settings that are legal, but wrong in most clusters.
+	// Warnings describe settings that are valid, but wrong in most clusters.
 	Warnings []string
 	Ranks    []Rank // in rank order
 	// Links are the links from the local ranks to all other ranks.
@@ -42,7 +42,7 @@ type Link struct {
 	Rank, Peer int
 	Profile    protocol.Profile
 	Transport  config.Transport
-	// MaxDatagram is the length in bytes of the longest datagram, without the IP and UDP headers.
+	// MaxDatagram is the length in bytes of the longest datagram, without IP and UDP headers.
 	MaxDatagram int
 }
 
@@ -79,7 +79,7 @@ func PlanFromConfig(source string, cfg *config.Config) *Plan {
 }
 
 // PlanFromStatus builds a Plan from the status of a running daemon whose configuration cannot be read. It assumes that
-// the longest datagrams are those of the profiles.
+// the longest datagrams are the longest of the profiles.
 func PlanFromStatus(status *state.Status) *Plan {
 	plan := &Plan{Source: status.Config}
 	for i := range status.Cluster {
@@ -99,7 +99,7 @@ func PlanFromStatus(status *state.Status) *Plan {
 	return plan
 }
 
-// findRank returns the rank with the given number, or nil.
+// findRank returns the rank with the given number, or nil if it does not exist.
 func (p *Plan) findRank(number int) *Rank {
 	if number < 0 || number >= len(p.Ranks) {
 		return nil
@@ -137,8 +137,8 @@ func (p *Plan) NeededPorts() []Port {
 	return ports
 }
 
-// NeededPaths returns the paths from local ranks to other hosts, one for each pair of IP addresses. Their facts are
-// not filled in.
+// NeededPaths returns the paths from local ranks to other hosts, without their facts. Each pair of IP addresses occurs
+// once.
 func (p *Plan) NeededPaths() (paths []Path) {
 	type ends struct{ from, to netip.Addr }
 	known := make(map[ends]int)
@@ -187,7 +187,7 @@ func (p *Plan) Neighbours(facts *Facts, name string) (addrs []netip.Addr) {
 	return addrs
 }
 
-// The combined length of the IP and UDP headers, in bytes.
+// Combined length of the IP and UDP headers, in bytes.
 const (
 	headersIPv4 = 20 + 8
 	headersIPv6 = 40 + 8
@@ -201,11 +201,11 @@ func headers(to netip.Addr) int {
 	return headersIPv6
 }
 
-// minMTU is the MTU that every path should have: the minimum of IPv6, and the value with which the extended profile
-// begins.
+// minMTU is the MTU that every path should support: the minimum MTU of IPv6, from which the extended profile starts its
+// discovery.
 const minMTU = 1280
 
-// packetLength returns the length of the longest packet that the link needs. It is not fixed for the extended profile,
+// packetLength returns the length of the longest packet that the link needs. fixed is false for the extended profile,
 // which discovers the path MTU, and for TCP, which adapts the length of its segments.
 func (l *Link) packetLength(to netip.Addr) (length int, fixed bool) {
 	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {

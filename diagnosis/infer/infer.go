@@ -1,8 +1,8 @@
 // Package infer finds the possible causes of a wait for a peer whose state is not known: all causes that no observation
 // contradicts.
 //
-// It is pure, and interprets neither states of ranks nor packets. An Observation contains only facts that were
-// observed, never guesses. A cause must never be left out because another one is likelier.
+// It is pure, and interprets neither states of ranks nor packets. An Observation contains only observed facts, never
+// guesses. A cause must never be omitted because another one is likelier.
 package infer
 
 import (
@@ -17,7 +17,7 @@ import (
 // Cause is the ID of a cause, as it appears in documents.
 type Cause string
 
-// The causes of a wait that may remain possible when only the packets of the pair are known.
+// Possible causes of a wait when only the packets of the pair are known.
 const (
 	// In the peer's program.
 	ProgramComputes Cause = "program_computes"
@@ -41,41 +41,43 @@ const (
 	TLSMismatch    Cause = "tls_mismatch"
 )
 
-// Observation contains the facts about one rank's wait for a packet from a peer whose state is not known.
+// Observation contains the facts about one rank's wait for a packet from a peer whose state is unknown.
 type Observation struct {
 	Waiter, Peer int
 	Kind         state.Kind // of the peer
 	Extended     bool
-	// IsSender is set if the waiter sends the message that it waits for. State is the state of the message, and Waited is
-	// the age of the wait in seconds.
+	// IsSender is set if the waiter is the sender of the message. State is the state of the message, and WaitSeconds is
+	// the duration of the wait.
 	IsSender    bool
 	State       handshake.State
 	WaitSeconds float64
-	// HasLongDatagram is set if a datagram of the message is so long that not every path carries it.
+	// HasLongDatagram is set if the message contains a datagram longer than every path is guaranteed to carry.
 	HasLongDatagram bool
-	// LastHeard is the number of seconds since the last packet from the peer arrived, or nil if none ever did.
+	// LastHeard is the number of seconds since the last packet from the peer arrived, nil if none ever did.
 	LastHeard *float64
 	// HasWorked is set if a message to or from the peer has completed successfully since the waiter started.
 	HasWorked bool
-	// Abandoned is set if an earlier message to or from the peer has begun and not ended: the peer may still be in it.
+	// Abandoned is set if an earlier message to or from the peer was begun but not completed, so that the peer may
+	// still be in it.
 	Abandoned bool
-	// Connected is set if the peer, of the extended profile, has answered in the waiter's present session: the packets
-	// of both were received, and both use the profile.
+	// Connected is set if the peer uses the extended profile and has answered in the waiter's current session: each has
+	// received packets of the other, in the same profile.
 	Connected bool
-	// Acknowledged is set if the peer, of the extended profile, has acknowledged everything that was sent to it.
-	// Retransmits is set if packets from it have been dropped recently: it may retransmit packets because their
-	// acknowledgements are lost.
+	// Acknowledged is set if the peer uses the extended profile and has acknowledged everything sent to it. Retransmits
+	// is set if packets from it were dropped recently, so that it may be retransmitting packets whose acknowledgements
+	// are lost.
 	Acknowledged, Retransmits bool
-	// Silent is set if the peer's engine, of the extended profile, has not answered. An engine answers whatever its
-	// program does.
+	// Silent is set if the peer uses the extended profile and its engine has not answered. A running engine answers
+	// regardless of its program.
 	Silent bool
-	// PeerAsks is set if the peer has sent a SEND_REQUEST that does not belong to the message, or that CLEAR_TO_SEND has
-	// already answered. RetransmitsRequest is set if it has done so more than once, so that it is not a late copy.
+	// PeerAsks is set if the peer has sent a SEND_REQUEST that does not belong to the message, or that CLEAR_TO_SEND
+	// has already answered. RetransmitsRequest is set if it has done so more than once, so that the packet is not
+	// merely late.
 	PeerAsks, RetransmitsRequest bool
-	// PeerClears is set if the peer has sent CLEAR_TO_SEND again after DATA was sent, or if it has sent CLEAR_TO_SEND
-	// while the waiter receives.
+	// PeerClears is set if the peer has sent CLEAR_TO_SEND again after DATA was sent, or while the waiter receives.
 	PeerClears bool
-	// RetransmitsData is set if the peer retransmits the DATA of an earlier message, which the waiter has acknowledged.
+	// RetransmitsData is set if the peer retransmits the DATA of an earlier message although the waiter has
+	// acknowledged it.
 	RetransmitsData bool
 	// Refused is set if the host at the peer's address reports that nothing listens there.
 	Refused bool
@@ -103,7 +105,7 @@ type Excluded struct {
 // maxRecentAge is the maximum age, in seconds, of the last packet from a peer that counts as running.
 const maxRecentAge = 1
 
-// Explain returns the causes that the observation does not contradict, the likeliest first, and those that it
+// Explain returns the causes that the observation does not contradict, likeliest first, and the causes that it
 // contradicts.
 func Explain(observation *Observation) (left []Possibility, excluded []Excluded) {
 	for i := range hypotheses {
@@ -119,7 +121,7 @@ func Explain(observation *Observation) (left []Possibility, excluded []Excluded)
 			rank, other = other, rank
 		}
 		possibility := Possibility{h.cause, rank, other, h.text(observation)}
-		// A peer that does not answer is most often not running.
+		// A peer that does not answer is most likely not running.
 		if (observation.LastHeard == nil || observation.Silent) &&
 			(h.cause == ProcessEnded || h.cause == ProcessStopped && observation.LastHeard != nil) {
 			left = slices.Insert(left, 0, possibility)
@@ -133,17 +135,17 @@ func Explain(observation *Observation) (left []Possibility, excluded []Excluded)
 // hypothesis is a cause that may explain a wait.
 type hypothesis struct {
 	cause Cause
-	// outbound is set if the waiter is at fault, or if it is the sender of the lost packets.
+	// outbound is set if the waiter is at fault, or is the sender of the lost packets.
 	outbound bool
 	text     func(o *Observation) string
-	// contradiction returns the observation that contradicts the hypothesis, inapplicable, or an empty string.
+	// contradiction returns the observation that contradicts the hypothesis, "" if none does, or inapplicable.
 	contradiction func(o *Observation) string
 }
 
-// inapplicable is returned if a hypothesis does not apply to a wait at all.
+// inapplicable means that a hypothesis does not apply to a wait at all.
 const inapplicable = "-"
 
-// hasBegun reports whether both sides have begun the message. The rest of it does not depend on the programs.
+// hasBegun reports whether both sides have begun the message, so that its completion does not depend on the programs.
 func (o *Observation) hasBegun() bool {
 	switch o.State {
 	case handshake.WaitData, handshake.Receiving, handshake.WaitAck:
@@ -157,14 +159,14 @@ func (o *Observation) wasHeardSince() bool {
 	return o.LastHeard != nil && *o.LastHeard <= o.WaitSeconds
 }
 
-// peerBlocks reports whether the peer is a deployed node in a send to the waiter that the waiter has not cleared. All
-// calls of a deployed node block until they are complete.
+// peerBlocks reports whether the peer is a deployed node that is blocked in a send to the waiter, because the waiter
+// has not cleared the send. All calls of a deployed node block until they complete.
 func (o *Observation) peerBlocks() bool {
 	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.hasBegun()
 }
 
-// clearedInVain says that the peer ran when CLEAR_TO_SEND was sent to it, and has not used it, or returns an empty
-// string.
+// clearedInVain returns the observation that the peer was running when CLEAR_TO_SEND was sent to it but did not use it,
+// or "".
 func (o *Observation) clearedInVain() string {
 	if !o.RetransmitsRequest || o.State != handshake.WaitData {
 		return ""
@@ -172,12 +174,12 @@ func (o *Observation) clearedInVain() string {
 	return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time", o.Peer)
 }
 
-// asksText says that the peer asks to send, and therefore waits for nothing else.
+// asksText returns the observation that the peer asks to send, and therefore waits for nothing else.
 func asksText(o *Observation) string {
 	return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
 }
 
-// talksText says that a packet from the peer was received recently, or returns an empty string.
+// talksText returns the observation that a packet from the peer was received recently, or "".
 func (o *Observation) talksText() string {
 	if o.LastHeard == nil || *o.LastHeard > maxRecentAge {
 		return ""
@@ -185,12 +187,12 @@ func (o *Observation) talksText() string {
 	return fmt.Sprintf("a packet of rank %d came %s ago", o.Peer, words.Duration(*o.LastHeard))
 }
 
-// peerText returns a function that puts the peer's name in front of format.
+// peerText returns a function that formats the peer's name with format.
 func peerText(format string) func(o *Observation) string {
 	return func(o *Observation) string { return fmt.Sprintf("rank %d "+format, o.Peer) }
 }
 
-// programEvidence returns the observation that contradicts causes in the peer's program, or an empty string.
+// programEvidence returns the observation that contradicts causes in the peer's program, or "".
 func programEvidence(observation *Observation) string {
 	switch {
 	case observation.Silent:
@@ -213,8 +215,7 @@ func retransmitsData(o *Observation) string {
 	return fmt.Sprintf("rank %d retransmits an earlier message, which rank %d has acknowledged", o.Peer, o.Waiter)
 }
 
-// configEvidence returns the observation that contradicts causes that prevent all messages between the ranks, or an
-// empty string.
+// configEvidence returns the observation that contradicts causes that prevent all messages between the ranks, or "".
 func configEvidence(observation *Observation) string {
 	switch {
 	case observation.HasWorked:
@@ -455,8 +456,8 @@ var hypotheses = []hypothesis{
 	}, text: peerText("speaks another profile")},
 }
 
-// stoppedEvidence returns the observation that contradicts that a peer of the extended profile is stopped or has ended,
-// or an empty string. Its daemon answers whatever the state of its program.
+// stoppedEvidence returns the observation that contradicts that a peer of the extended profile is stopped or has
+// exited, or "". The peer's daemon answers regardless of its program.
 func stoppedEvidence(o *Observation) string {
 	if !o.Silent {
 		return ""
@@ -472,7 +473,7 @@ func packetLostText(o *Observation, from, to int) string {
 	return fmt.Sprintf("%s from rank %d to rank %d was lost", packetName(o, from), from, to)
 }
 
-// packetName names the packet of the message that rank has sent last, or will send next.
+// packetName returns the name of the last packet of the message that rank has sent, or the next that it will send.
 func packetName(o *Observation, rank int) string {
 	sender := o.IsSender == (rank == o.Waiter)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Graph maps each rank to the ranks that it waits for. They are visited in the order in which they are listed.
+// Graph maps each rank to the ranks that it waits for. Searches visit them in the listed order.
 type Graph map[int][]int
 
 // Components maps each rank to the number of its strongly connected component, by Tarjan's algorithm. A rank that is in

@@ -14,7 +14,7 @@ const (
 	checksumOffset = entryLen - 4
 )
 
-// storedEntry is an entry of the file. Its Instants are readings of clock.
+// storedEntry is an entry of the file. Its Instants are values of clock.
 type storedEntry struct {
 	boot [bootLen]byte
 	handshake.SavedState
@@ -62,7 +62,7 @@ func encodeEntry(b []byte, entry *storedEntry) {
 	le.PutUint32(b[checksumOffset:], crc32.Checksum(b[:checksumOffset], castagnoli))
 }
 
-// decodeEntry reads an entry. The error is ErrCorrupt unless a process has written the entry.
+// decodeEntry reads an entry. The error is ErrCorrupt if b is not an entry written by encodeEntry.
 func decodeEntry(b []byte) (storedEntry, error) {
 	le := binary.LittleEndian
 	var entry storedEntry

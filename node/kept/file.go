@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// ErrCorrupt is returned for a file that has another format or version, or is corrupt.
+// ErrCorrupt means that a file is corrupt, or that its format or version is unknown.
 var ErrCorrupt = errors.New("not a file of this version, or corrupt")
 
 const (
@@ -26,8 +26,8 @@ const (
 
 	headerLen = 64
 	recordLen = 256
-	// maxPeers bounds the file of a rank. Deployed clusters have at most 128 ranks; clusters of software ranks may have
-	// more.
+	// maxPeers is the maximum number of peers in the file of a rank. Deployed clusters have at most 128 ranks; clusters
+	// of software ranks may have more.
 	maxPeers = 4096
 
 	// A record consists of the digest of its peer, the index of its valid entry, and two entries.
@@ -38,7 +38,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Peer is a peer of a rank. Its state is used only as long as none of these fields changes.
+// Peer identifies a peer of a rank. Saved state is used only if all of these fields are unchanged.
 type Peer struct {
 	Rank                   int
 	Address, Kind, Profile string
@@ -83,16 +83,16 @@ type File struct {
 	name    string
 	created fs.FileInfo
 	entries []*Entry
-	// DiscardReason is the reason for which the state of an earlier process is not used, or nil.
+	// DiscardReason is the reason why the state of an earlier process is not used, nil if it is used.
 	DiscardReason error
 }
 
-// maxFiles bounds the files in a directory: files of ranks whose processes were killed remain until a process has the
-// rank again.
+// maxFiles is the maximum number of files in a directory. The file of a killed process remains until another process
+// runs the rank.
 const maxFiles = 256
 
-// Open opens the file of a rank in a directory, or creates it. Close closes both. Only one process at a time may have a
-// rank: state kept by another one from now on is lost.
+// Open opens the file of a rank in a directory, or creates it. Close closes both the file and the directory. Only one
+// process at a time may run a rank: state that another process saves from now on is lost.
 func Open(dir *privatedir.Dir, owner Owner, peers []Peer) (*File, error) {
 	if len(peers) > maxPeers {
 		return nil, fmt.Errorf("%d peers: state is kept for at most %d", len(peers), maxPeers)
@@ -165,8 +165,8 @@ func validEntry(record []byte) (storedEntry, error) {
 // Peer returns the entry of the peer at index i of Open's peers.
 func (f *File) Peer(i int) *Entry { return f.entries[i] }
 
-// Close closes the file and the directory. It removes the file if nothing depends on its state: the rank has answered
-// its peers for as long as they could ask.
+// Close closes the file and the directory. It removes the file if no peer can still depend on its state, because the
+// rank has answered its peers for as long as they may retransmit.
 func (f *File) Close() error {
 	if f.mapping == nil {
 		return nil
@@ -209,15 +209,16 @@ func pruneOldest(dir *privatedir.Dir) {
 	}
 }
 
-// Entry is the kept state of a peer.
+// Entry is the saved state of a peer.
 type Entry struct {
 	boot   [bootLen]byte
 	record []byte // a record; nil after Close
-	// clockOffset converts Instants of this process to readings of clock: it is the reading at Instant 0.
+	// clockOffset converts Instants of this process to values of clock. It is the value of clock at Instant 0.
 	clockOffset handshake.Instant
 }
 
-// Restore returns the state kept by an earlier process, with its times as Instants of this process. now is the present.
+// Restore returns the state saved by an earlier process, with its times as Instants of this process. now is the current
+// time.
 func (e *Entry) Restore(now handshake.Instant) handshake.SavedState {
 	e.clockOffset = clock() - now
 	entry, err := validEntry(e.record)
@@ -235,7 +236,7 @@ func (e *Entry) Restore(now handshake.Instant) handshake.SavedState {
 	return state
 }
 
-// shiftTimes adds by to the times of state that are set.
+// shiftTimes adds by to all times in state that are set.
 func shiftTimes(state *handshake.SavedState, by handshake.Instant) {
 	if state.In.Progress != handshake.NoMessage {
 		state.In.StepTime += by
@@ -261,7 +262,7 @@ func (e *Entry) Keep(k *handshake.SavedState) {
 	atomic.StoreUint32(index, next) // if the process ends before this, the previous entry stays valid
 }
 
-// Forget discards the state of a peer kept by a rank that no process has, and reports whether there was any.
+// Forget discards the state of a peer saved for a rank that no process runs, and reports whether there was any.
 func Forget(dir *privatedir.Dir, owner Owner, peer Peer) (bool, error) {
 	records, err := readRecords(dir, owner)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -29,7 +29,7 @@ func bootID() (id [bootLen]byte, err error) {
 	return [bootLen]byte(b), nil
 }
 
-// clock returns the time since the host booted, which is the same for all processes.
+// clock returns the time since the host booted, which is equal in all processes.
 func clock() handshake.Instant {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -38,8 +38,8 @@ func clock() handshake.Instant {
 	return time.Duration(ts.Nano())
 }
 
-// create creates a file with the given content, replaces an existing one of that name, and maps the file. Its blocks
-// are allocated, so that writes to the memory do not fail when the file system is full.
+// create creates a file with the given content, replacing any file of that name, and maps it into memory. It allocates
+// the file's blocks, so that writes to the memory do not fail when the file system is full.
 func create(dir *privatedir.Dir, name string, content []byte) (mem []byte, made fs.FileInfo, err error) {
 	removePartial(dir, name)
 	file, err := dir.Create(name)

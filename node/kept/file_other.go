@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// Other systems have no identifier by which processes could detect a reboot of the host.
+// Other systems provide no identifier by which processes could detect a reboot of the host.
 var errUnsupported = fmt.Errorf("state of ranks is kept on Linux only: %w", errors.ErrUnsupported)
 
 func bootID() (id [bootLen]byte, err error) { return id, errUnsupported }

@@ -17,7 +17,7 @@ import (
 const Suffix = ".pcapng.gz"
 
 // WorthRecording reports whether the packets before a failure may show its cause. It is true for a timeout, including
-// the caller's, and for a fragmented message that was not acknowledged. It is false for an operation that failed
+// the caller's, and for a fragmented message that was not acknowledged. It returns false for an operation that failed
 // because an earlier one did.
 func WorthRecording(err error) bool {
 	if errors.Is(err, handshake.ErrDeadEnd) {
@@ -28,7 +28,7 @@ func WorthRecording(err error) bool {
 }
 
 // RecordName returns the name of the record of a failure of a rank with a peer; peer is negative for a failure that
-// concerns no peer. Names sort by time. of distinguishes the record from other records in the same spool, and may be
+// concerns no peer. Names sort by time. of distinguishes the record from other records in the same spool; it may be
 // empty.
 func RecordName(now time.Time, of string, rank, peer int) string {
 	name := now.UTC().Format("20060102T150405.000Z")
@@ -47,7 +47,7 @@ var namePattern = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d
 // IsName reports whether a name has the format of RecordName.
 func IsName(name string) bool { return namePattern.MatchString(name) }
 
-// Encode returns a record as a compressed file of at most most bytes. It omits the oldest entries if they do not fit.
+// Encode returns a record as a compressed file of at most most bytes. If necessary, it omits the oldest entries.
 func Encode(recording Recording, most int64, now time.Time, comment string) ([]byte, error) {
 	for {
 		var b bytes.Buffer
@@ -65,8 +65,8 @@ func Encode(recording Recording, most int64, now time.Time, comment string) ([]b
 	}
 }
 
-// recordBurst records may be written in a burst, and then one per recordInterval. So repeated failures neither quickly
-// displace the first records from the spool nor use much processor time.
+// recordBurst records may be written in a burst, and then one per recordInterval, so that repeated failures neither
+// displace the first records from the spool quickly nor use much processor time.
 const (
 	recordBurst    = 4
 	recordInterval = time.Minute

@@ -8,9 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// followInterval is the interval at which a live recording is written. Packets are written when they are older than
-// settleDelay, because ranks in the middle of an event add packets with the time of the event. The lengths of queues
-// are read every depthsInterval.
+// followInterval is the interval between two writes of a live recording. Only packets older than settleDelay are
+// written, because a rank that is handling an event adds packets with the time of the event. The lengths of queues are
+// read every depthsInterval.
 const (
 	followInterval = 100 * time.Millisecond
 	settleDelay    = 20 * time.Millisecond
@@ -23,7 +23,7 @@ type Queues struct {
 	Depths func() state.Depths
 }
 
-// Follow writes the recorded entries, then the lengths of all queues, and then new entries and changed lengths, until
+// Follow writes the recorded entries and the lengths of all queues, and then new entries and changed lengths, until
 // done is closed.
 func (rd *Reader) Follow(out *pcapng.Writer, recording Recording, queues []Queues, done <-chan struct{}) error {
 	tick := time.NewTicker(depthsInterval)

@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Addresses returns the addresses of a rank and its peer, and the protocol of their packets. A packet through shared
-// memory counts as UDP.
+// Addresses returns the addresses of a rank and its peer, and the protocol of their packets. The protocol of a packet
+// through shared memory is UDP.
 type Addresses func(rank, peer int) (local, remote netip.AddrPort, proto pcapng.Proto)
 
 // Reader converts the contents of a recorder to the units of a recording. It is not safe for concurrent use.
@@ -23,17 +23,17 @@ type Reader struct {
 	rec       *Recorder
 	addresses Addresses
 	baseTime  time.Time
-	// nextEntry holds the number of the next entry of each ring of each rank.
+	// nextEntry holds the number of the next entry to read, for each ring of each rank.
 	nextEntry [][]uint64
 	// hasRead is set after the first call of Read.
 	hasRead bool
 	lost    uint64
-	// comments holds the events of each pair that precede its first packet. They are added to that packet.
+	// comments holds the events of each pair that precede its first packet. They become comments of that packet.
 	comments    map[[2]int32][]string
 	packetCount int64
 }
 
-// Reader returns a reader that begins with the oldest packets. now is the clock of the recording.
+// Reader returns a reader that begins with the oldest packets. now is the current time on the clock of the recording.
 func (rec *Recorder) Reader(of Addresses, now time.Time) *Reader {
 	rd := &Reader{rec: rec, addresses: of, baseTime: now, comments: map[[2]int32][]string{}}
 	for _, r := range rec.ranks {
@@ -51,10 +51,10 @@ func (r *Rank) Reader(of Addresses, now time.Time) *Reader {
 	return (&Recorder{ranks: []*Rank{r}}).Reader(of, now)
 }
 
-// LostEntries returns the number of packets and events that were overwritten before the reader could read them.
+// LostEntries returns the number of packets and events overwritten before the reader could read them.
 func (rd *Reader) LostEntries() uint64 { return rd.lost }
 
-// rankEntry is an entry with its rank and time.
+// rankEntry is an entry with its rank and its time on the wall clock.
 type rankEntry struct {
 	entry
 	rank     *Rank
@@ -63,20 +63,20 @@ type rankEntry struct {
 
 // Recording is the contents of a recorder for a period.
 type Recording struct {
-	// Units holds the packets, with events as comments, and Calls the calls of the ranks' programs, both in order of
-	// time.
+	// Units holds the packets, with events as comments. Calls holds the calls of the ranks' programs. Both are in order
+	// of time.
 	Units []pcapng.Unit
 	Calls []pcapng.Call
 }
 
-// Since returns the part that begins at a time.
+// Since returns the part of the recording that begins at a time.
 func (r Recording) Since(from time.Time) Recording {
 	unit := slices.IndexFunc(r.Units, func(u pcapng.Unit) bool { return !u.Time.Before(from) })
 	call := slices.IndexFunc(r.Calls, func(c pcapng.Call) bool { return !c.Time.Before(from) })
 	return Recording{tailFrom(r.Units, unit), tailFrom(r.Calls, call)}
 }
 
-// tailFrom returns the part of a list that begins at an index, or nil if that is -1.
+// tailFrom returns the part of a list that begins at index from, or nil if from is -1.
 func tailFrom[T any](list []T, from int) []T {
 	if from < 0 {
 		return nil
@@ -84,7 +84,7 @@ func tailFrom[T any](list []T, from int) []T {
 	return list[from:]
 }
 
-// Read returns the entries up to a time that have not been returned before.
+// Read returns the entries up to a time, except those that an earlier call returned.
 func (rd *Reader) Read(until time.Time) Recording {
 	var all []rankEntry
 	gaps := map[*ring]int64{}
@@ -110,8 +110,8 @@ func (rd *Reader) Read(until time.Time) Recording {
 	return rd.toRecording(all)
 }
 
-// readRing returns the entries of a ring up to a time on its clock. gap reports whether entries before the first one
-// were overwritten.
+// readRing returns the entries of a ring up to a time on the ring's clock. gap reports whether entries before the first
+// one were overwritten.
 func (rd *Reader) readRing(rank, number int, until int64) (list []entry, gap bool) {
 	r, next := &rd.rec.ranks[rank].rings[number], &rd.nextEntry[rank][number]
 	gap = !rd.hasRead && *next > 0
@@ -124,9 +124,9 @@ func (rd *Reader) readRing(rank, number int, until int64) (list []entry, gap boo
 	return list, gap
 }
 
-// isHalfExchange reports whether only one side of an exchange between two ranks of this process is left: the ring of
-// the other rank has a gap that ends later than the entry. Analysis would mistake this for a fault. gaps holds the ends
-// of the gaps.
+// isHalfExchange reports whether only one side of an exchange between two ranks of this process is still recorded: the
+// ring of the other rank has a gap that ends after the entry. Analysis would mistake this for a fault. gaps holds the
+// ends of the gaps.
 func isHalfExchange(f *rankEntry, gaps map[*ring]int64) bool {
 	if f.kind.isCall() || f.peer < 0 {
 		return false
@@ -206,16 +206,16 @@ func (f *rankEntry) toCycle() pcapng.Cycle {
 	}
 }
 
-// maxComments bounds the comments of a pair that are kept for its first packet.
+// maxComments is the maximum number of comments kept for the first packet of a pair.
 const maxComments = 16
 
-// Maximum sizes of a unit: the whole datagrams that fit into an IP packet, or one datagram of the extended profile.
+// Maximum sizes of a unit: the whole datagrams that fit in an IP packet, or one datagram of the extended profile.
 const (
 	maxUnitLen     = 45 * protocol.MaxDatagram
 	maxExtDatagram = 65507
 )
 
-// appendPacket appends the unit of a packet, or several units if it is longer than an IP packet.
+// appendPacket appends a packet as one unit, or as several units if it is longer than an IP packet.
 func (rd *Reader) appendPacket(units []pcapng.Unit, f rankEntry) []pcapng.Unit {
 	unit := pcapng.Unit{Time: rd.baseTime.Add(time.Duration(f.wallTime)), Proto: pcapng.UDP, Data: f.data}
 	if f.kind == entryForeign {
@@ -248,7 +248,7 @@ func (rd *Reader) appendPacket(units []pcapng.Unit, f rankEntry) []pcapng.Unit {
 	}
 }
 
-// appendComment appends an event to the comments of a packet. It joins the parts of an error.
+// appendComment appends the text of an event to the comments of a packet. It joins the parts of a long error.
 func (f *rankEntry) appendComment(list []string) []string {
 	switch n := len(list); {
 	case f.kind == entryDropped:

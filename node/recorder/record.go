@@ -7,16 +7,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// fileSnapLength is SnapLength plus the longest headers that a packet gets in a file, IPv6 and TCP.
+// fileSnapLength is SnapLength plus the length of the longest headers added to a packet in a file, IPv6 and TCP.
 const fileSnapLength = SnapLength + 40 + 20
 
-// FileOptions returns the options of a file with a recorder's contents, including the maximum length kept of each
-// packet.
+// FileOptions returns the options of a file with a recorder's contents, including the maximum number of bytes kept of
+// each packet.
 func FileOptions(comment string) pcapng.WriterOptions {
 	return pcapng.WriterOptions{Comment: comment, SnapLength: fileSnapLength}
 }
 
-// Write writes a recording to w as a file with a comment. end is the time at which it ended.
+// Write writes a recording to w as a file with a comment. end is the time at which the recording ended.
 func Write(w io.Writer, r Recording, end time.Time, comment string) error {
 	out := pcapng.NewWriter(w, FileOptions(comment))
 	if err := r.writeTo(out); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// minRingSize is the minimum size of a ring in bytes. Peers of a rank share rings if there are too many of them.
+// minRingSize is the minimum size of a ring in bytes. Peers of a rank share rings if separate rings would be smaller.
 const minRingSize = 16 << 10
 
 // Recorder holds the rings of all ranks of a process.
@@ -19,7 +19,7 @@ type Recorder struct {
 	ranks []*Rank
 }
 
-// Rank holds the rings of a rank. It is the rank's mpe.Observer and passes events on to another one.
+// Rank holds the rings of a rank. It is the rank's mpe.Observer, and passes events on to another observer.
 type Rank struct {
 	mpe.Observer
 	rank      int
@@ -35,20 +35,20 @@ type Rank struct {
 type Peer struct {
 	// Recorded is set if packets with the peer are recorded.
 	Recorded bool
-	// Extended is set if the peer has the extended profile.
+	// Extended is set if packets with the peer use the extended profile.
 	Extended bool
 }
 
 // Plan describes a rank and its peers.
 type Plan struct {
 	Rank int
-	// Peers has one entry for each rank of the cluster.
+	// Peers contains an entry for each rank of the cluster.
 	Peers []Peer
 }
 
-// New returns a recorder that uses at most the given number of bytes, but has at least one entry per rank. The memory
-// is outside of Go's heap; it is allocated as entries are written, and never released. If the address space is limited,
-// the recorder uses at most an eighth of the rest.
+// New returns a recorder that uses at most memory bytes, but at least one entry per rank. The memory is outside of Go's
+// heap, allocated as entries are written, and never released. If the address space is limited, the recorder uses at
+// most an eighth of the free part.
 func New(memory int, plans []Plan) *Recorder {
 	if left, limited := rlimit.AddressSpaceLeft(); limited {
 		memory = int(min(uint64(memory), left/8))
@@ -110,7 +110,7 @@ func newRank(memory int, plan *Plan) *Rank {
 		rank.rings[i].numSlots = max(memory/len(rank.rings)/rank.rings[i].slotSize, 1)
 		total += rank.rings[i].size()
 	}
-	// If address space runs out, each ring allocates its memory on Go's heap.
+	// If the address space is exhausted, each ring allocates its memory on Go's heap.
 	if mem, err := anonmem.Get(total); err == nil {
 		for i := range rank.rings {
 			n := rank.rings[i].size()
@@ -120,7 +120,7 @@ func newRank(memory int, plan *Plan) *Rank {
 	return rank
 }
 
-// Rank returns a rank of the recorder, or nil.
+// Rank returns a rank of the recorder, or nil if the recorder does not record the rank.
 func (rec *Recorder) Rank(rank int) *Rank {
 	for _, r := range rec.ranks {
 		if r.rank == rank {
@@ -136,14 +136,14 @@ func (r *Rank) Observe(o mpe.Observer) mpe.Observer {
 	return r
 }
 
-// SetStartTime sets the start of the engine's clock, which is known only after the engine has started. Until then,
-// nothing of the rank is read.
+// SetStartTime sets the start of the engine's clock, which is known only once the engine has started. Until then,
+// readers skip the rank.
 func (r *Rank) SetStartTime(began time.Time) { r.startTime.Store(&began) }
 
 // RecordCycles adds the simulation cycle of the rank's kernel to each packet of the rank, and to packets that other
 // ranks of the recorder send to it. cycle returns the number of starts of the simulation, 0 if it has not started, and
-// the last cycle that it has reported. It is called with locks of engines and rings held. RecordCycles must be called
-// before any rank starts.
+// the last cycle that it has reported. cycle is called with locks of engines and rings held. RecordCycles must be
+// called before any rank starts.
 func (r *Rank) RecordCycles(cycle func() (simulation, cycle uint64)) { r.simCycle = cycle }
 
 // Pair returns the recorder of packets with a peer, or nil if they are not recorded.
@@ -159,7 +159,7 @@ type pair struct {
 	ring *ring
 	rank *Rank
 	peer int32
-	// remote is the peer if it is a rank of this process, which records the packets that it sends.
+	// remote is the peer's rank if it is in this process, nil otherwise. It records the packets that it sends.
 	remote *Rank
 }
 
@@ -218,7 +218,7 @@ func (r *Rank) recordEvent(peer int, at handshake.Instant, kind entryKind, code 
 	*length = uint8(copy(data, text))
 }
 
-// Dropped implements mpe.Observer. A packet from an unknown address has not been recorded yet.
+// Dropped implements mpe.Observer. It also records a packet from an unknown address, which nothing has recorded yet.
 func (r *Rank) Dropped(rank, peer int, drop mpe.Drop) {
 	if a := drop.Packet; peer == mpe.UnknownPeer && a != nil {
 		r.recordForeign(drop.At, a)

@@ -7,18 +7,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A slot holds an entry: a packet, an event or a call. Rings are bytes, so that the garbage collector does not scan
-// them. Slots are whole cache lines, so that recording a packet costs little more than the cache misses.
+// A slot holds an entry: a packet, an event or a call. Rings consist of bytes, so that the garbage collector does not
+// scan them. Slots consist of whole cache lines, so that recording a packet costs little more than the cache misses.
 const (
-	// longSlotSize is for the extended profile: it fits a header, and the payload of an ACK with two ranges.
+	// longSlotSize is for the extended profile. A header, and the payload of an ACK with two ranges, fit in it.
 	longSlotSize = 128
-	// shortSlotSize is for other profiles: it fits a header and three words.
+	// shortSlotSize is for other profiles. A header and three words fit in it.
 	shortSlotSize = 64
 	// slotHeaderLen is the number of bytes before the data.
 	slotHeaderLen = 20
 )
 
-// SnapLength is the maximum number of bytes kept of a packet; ShortSnapLength applies to profiles other than extended.
+// SnapLength is the maximum number of bytes kept of a packet. ShortSnapLength applies to profiles other than extended.
 const (
 	SnapLength      = longSlotSize - slotHeaderLen
 	ShortSnapLength = shortSlotSize - slotHeaderLen
@@ -47,7 +47,7 @@ type entryKind uint8
 const (
 	entrySent entryKind = iota + 1
 	entryReceived
-	// entryForeign is a packet from an unknown address. Its data begins with the address, addressLen bytes.
+	// entryForeign is a packet from an unknown address. The first addressLen bytes of its data are that address.
 	entryForeign
 	entryDropped
 	entryNoted
@@ -70,7 +70,7 @@ func (k entryKind) isCall() bool { return k >= entryPosted }
 // addressLen is the length in bytes of an IPv6 address and a port.
 const addressLen = 16 + 2
 
-// ring holds the last entries of one pair, or of several pairs of a rank.
+// ring holds the most recent entries of one pair, or of several pairs of a rank.
 type ring struct {
 	mu          sync.Mutex
 	mem         []byte // nil before the first entry if it is allocated on Go's heap
@@ -83,8 +83,8 @@ type ring struct {
 // size returns the size of the ring in bytes.
 func (r *ring) size() int { return r.slotSize * r.numSlots }
 
-// beginEntry begins an entry in the oldest slot, and returns the space for its data and for the data's length. The
-// caller holds the lock.
+// beginEntry begins an entry in the oldest slot. It returns the space for the entry's data, and the byte for the length
+// of that data. The caller holds the lock.
 func (r *ring) beginEntry(at int64, wire int, peer int32, kind entryKind, code uint8) (data []byte, length *byte) {
 	if r.mem == nil {
 		r.mem = make([]byte, r.size())
@@ -118,12 +118,12 @@ func (r *ring) oldestEntry() uint64 {
 	return r.entryCount - min(r.entryCount, uint64(r.numSlots))
 }
 
-// readBatch is the number of entries copied at a time, which bounds the time that the rank waits for the lock.
+// readBatch is the number of entries copied at a time. It limits the time for which the rank waits for the lock.
 const readBatch = 256
 
 // readEntries appends entries to list, beginning with number from: at most readBatch, and none after until. It returns
-// the number of the next entry, the number of entries that were overwritten before they could be read, and whether
-// there are more.
+// the number of the next entry, the number of entries that were overwritten before they could be read, and whether more
+// entries follow.
 func (r *ring) readEntries(list []entry, from uint64, until int64) (read []entry, next, lost uint64, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ func Run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	// The first is used by jobs, and the second by the daemon, as set by systemd.
+	// Jobs use the first variable, and daemons the second, which systemd sets.
 	for _, variable := range []string{"XDG_STATE_HOME", "STATE_DIRECTORY"} {
 		if err := os.Setenv(variable, dir); err != nil {
 			panic(err)

@@ -22,7 +22,7 @@ type ListenError struct {
 	Network string
 	Rank    int
 	Addr    netip.AddrPort
-	// Holder is the process that holds the port, or nil if it is unknown or not the cause.
+	// Holder is the process that holds the port. It is nil if the process is unknown or another cause applies.
 	Holder *Process
 	// LocalAddrs lists this machine's addresses if Addr is not among them.
 	LocalAddrs []Address
@@ -38,7 +38,7 @@ type Process struct {
 
 // Socket is a socket bound to an address.
 type Socket struct {
-	// Holder is the process that owns the socket, or nil if the system does not report it.
+	// Holder is the process that owns the socket, nil if the system does not report it.
 	Holder *Process
 	// Drops counts the datagrams dropped because the receive buffer was full.
 	Drops uint64
@@ -53,7 +53,7 @@ type Address struct {
 	Rank int
 }
 
-// New returns a ListenError that explains err, which occurred when the given rank of m was bound.
+// New explains err, the error of binding the given rank of m.
 func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 	listenError := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
 	switch {
@@ -67,7 +67,7 @@ func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 	return listenError
 }
 
-// localAddresses returns the addresses of this machine that could be determined.
+// localAddresses returns the addresses of this machine, as far as the system reports them.
 func localAddresses(m *rankmap.Map) []Address {
 	ifAddrs, err := net.InterfaceAddrs()
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Bound returns the socket that occupies addr in network, which is "udp" or "tcp", or nil if there is no such
-// socket.
+// Bound returns the socket that occupies addr, or nil if addr is free. network is "udp" or "tcp".
 func Bound(network string, addr netip.AddrPort) *Socket {
 	return proc("/proc").findSocket(network, addr)
 }
@@ -20,8 +19,8 @@ func Bound(network string, addr netip.AddrPort) *Socket {
 // proc is the path of a directory laid out like /proc.
 type proc string
 
-// findSocket returns the socket that occupies addr. It prefers a socket whose process is known. Without root, only
-// processes of the same user are known.
+// findSocket returns the socket that occupies addr. It prefers a socket whose process it can identify; without root, it
+// can identify only processes of the same user.
 func (p proc) findSocket(network string, addr netip.AddrPort) *Socket {
 	var found *Socket
 	// An IPv6 socket on the unspecified address occupies the IPv4 port as well.
@@ -38,8 +37,7 @@ func (p proc) findSocket(network string, addr netip.AddrPort) *Socket {
 	return found
 }
 
-// sockets returns the sockets that are bound to addr, from the file net/table of the thread's network
-// namespace.
+// sockets returns the sockets bound to addr, as listed in net/table of the thread's network namespace.
 func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	file, err := os.Open(filepath.Join(string(p), "thread-self/net", table))
 	if err != nil {
@@ -48,8 +46,8 @@ func (p proc) sockets(table string, addr netip.AddrPort) []Socket {
 	defer file.Close()
 	var sockets []Socket
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		// Fields: sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops.
-		// TCP has other fields after inode.
+		// Fields: sl local_address rem_address st queues tr:tm retrnsmt uid timeout inode ref pointer drops. For TCP,
+		// the fields after inode differ.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 || fields[9] == "0" {
 			continue
@@ -88,7 +86,7 @@ func parseProcAddr(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(ip.Unmap(), uint16(port)), ok
 }
 
-// findOwner returns the first process that has the socket open.
+// findOwner returns the first process in which the socket is open.
 func (p proc) findOwner(inode string) *Process {
 	pids, err := os.ReadDir(string(p))
 	if err != nil {

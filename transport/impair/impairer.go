@@ -11,17 +11,17 @@ import (
 // Forever is the value of Delivery.After for a packet that is never delivered.
 const Forever = time.Duration(math.MaxInt64)
 
-// Impairer applies a script to the packets between some ranks. Directions do not affect each other. An Impairer
-// is not safe for concurrent use.
+// Impairer applies a script to the packets between the ranks of a cluster. Each direction between two ranks is
+// independent of the others. An Impairer is not safe for concurrent use.
 type Impairer struct {
 	seed  uint64
 	rules []activeRule
 	flows map[direction]*flow
-	// deliveries is the result of DecideDatagram, and next is the buffer in which a rule's result is built.
+	// deliveries holds the result of DecideDatagram. next is the buffer in which the result of one rule is built.
 	deliveries, next []Delivery
 }
 
-// activeRule is a rule whose ranks have been resolved. Nil selects all ranks.
+// activeRule is a rule with its ranks resolved to indexes. A nil slice selects all ranks.
 type activeRule struct {
 	Rule
 	from, to []bool
@@ -42,7 +42,7 @@ type ruleState struct {
 	rng *rand.Rand
 	// packetsSeen is the number of packets selected so far by the rule's conditions other than nth.
 	packetsSeen int
-	// inBurst is set if the last datagram was lost as part of a burst.
+	// inBurst is set if the rule lost the last datagram as part of a burst.
 	inBurst bool
 	// rateFreeAt is the time by which all earlier packets have been sent at the rule's rate.
 	rateFreeAt time.Duration
@@ -50,13 +50,13 @@ type ruleState struct {
 
 // Delivery is one delivery of a datagram.
 type Delivery struct {
-	// After is the delay between sending and delivery.
+	// After is the time from sending to delivery.
 	After time.Duration
-	// Flip is the index of a bit to invert, or -1.
+	// Flip is the index of the bit to invert, or -1.
 	Flip int
 }
 
-// Apply inverts the bit of b that Flip selects, if any.
+// Apply inverts the bit of b that Flip selects. It does nothing if Flip is -1.
 func (d Delivery) Apply(b []byte) {
 	if d.Flip >= 0 {
 		b[d.Flip/8] ^= 1 << (d.Flip % 8)
@@ -70,20 +70,20 @@ type Ending uint8
 const (
 	// Continues leaves the connection open.
 	Continues Ending = iota
-	// Closes closes the connection in the packet's direction, after the packet.
+	// Closes closes the connection in the packet's direction once the packet is delivered.
 	Closes
-	// Resets resets the connection; the packet is lost.
+	// Resets resets the connection and drops the packet.
 	Resets
 )
 
-// Fate is the outcome for a packet of a stream.
+// Fate is the result of DecideStream for one packet.
 type Fate struct {
-	// Delivery describes the delivery. A packet is never delivered before earlier packets of its stream.
+	// Delivery describes how the packet is delivered, never before an earlier packet of its stream.
 	Delivery
 	Ending Ending
 }
 
-// New returns an Impairer for ranks with the given addresses. It fails if Script.Check does.
+// New returns an Impairer for ranks with the given addresses. It returns the error of Script.Check, if any.
 func New(s Script, m Medium, ranks []netip.Addr) (*Impairer, error) {
 	if err := s.Check(m, ranks); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func New(s Script, m Medium, ranks []netip.Addr) (*Impairer, error) {
 	return im, nil
 }
 
-// flow returns the state of a direction. Each rule has a separate random generator per direction, so that its
-// decisions there do not depend on other directions and rules.
+// flow returns the state of a direction. Each rule uses a separate random generator per direction, so that its
+// decisions do not depend on traffic in other directions or on other rules.
 func (im *Impairer) flow(from, to int) *flow {
 	d := direction{from, to}
 	f := im.flows[d]
@@ -122,9 +122,9 @@ func (r *activeRule) selects(state *ruleState, now time.Duration, from, to int, 
 	return r.Nth.contains(state.packetsSeen)
 }
 
-// DecideDatagram decides the fate of the next datagram in a direction, which is sent at time now. now must not decrease
-// from one call to the next. DecideDatagram returns the deliveries of the datagram, or none if it is lost. The slice is
-// valid until the next call.
+// DecideDatagram decides the fate of the next datagram in a direction, sent at time now, which must not decrease from
+// call to call. DecideDatagram returns the deliveries of the datagram, or none if it is lost. The slice is valid until
+// the next call.
 func (im *Impairer) DecideDatagram(now time.Duration, from, to int, b []byte) []Delivery {
 	f, kind := im.flow(from, to), KindOf(b)
 	count := &f.counts[kind]
@@ -146,7 +146,7 @@ func (im *Impairer) DecideDatagram(now time.Duration, from, to int, b []byte) []
 	return im.deliveries
 }
 
-// applyDatagram appends the deliveries that a rule produces from a delivery of a datagram.
+// applyDatagram applies a rule to one delivery of a datagram, and appends the resulting deliveries to out.
 func (r *activeRule) applyDatagram(out []Delivery, state *ruleState, now time.Duration, length int, delivery Delivery,
 	count *Count) []Delivery {
 	if r.Partition || r.Loss > 0 && r.isLost(state) {
@@ -227,8 +227,8 @@ func (s Span) random(rng *rand.Rand) time.Duration {
 	return s.Min + time.Duration(rng.Int64N(int64(s.Max-s.Min)+1))
 }
 
-// DecideStream decides the fate of the next packet, or piece of a packet, in one direction of a stream. It is sent at
-// time now, which must not decrease from one call to the next.
+// DecideStream decides the fate of the next packet, or piece of a packet, in one direction of a stream. now is the time
+// at which it is sent, and must not decrease from call to call.
 func (im *Impairer) DecideStream(now time.Duration, from, to int, kind Kind, length int) Fate {
 	f := im.flow(from, to)
 	count := &f.counts[kind]
@@ -267,7 +267,7 @@ func (im *Impairer) DecideStream(now time.Duration, from, to int, kind Kind, len
 	return fate
 }
 
-// NewConnection starts a new connection in a direction, so that packets of the previous connection do not delay it.
+// NewConnection starts a new connection in a direction. Delays of the previous connection do not affect its packets.
 func (im *Impairer) NewConnection(from, to int) {
 	f := im.flow(from, to)
 	f.lastDelivery = 0

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Queue holds values that become due later. It returns them in the order of their times; values with the same
-// time are returned in the order in which they were pushed. The zero value is an empty queue.
+// Queue holds values until they are due. It returns them in order of due time, and values due at the same time in the
+// order in which they were pushed. The zero value is an empty queue.
 type Queue[T any] struct {
 	items timedHeap[T]
 	next  uint64
@@ -18,7 +18,7 @@ type item[T any] struct {
 	value  T
 }
 
-// Push adds a value that is due at the given time.
+// Push adds a value, due at the given time.
 func (q *Queue[T]) Push(due time.Time, value T) {
 	heap.Push(&q.items, item[T]{due, q.next, value})
 	q.next++

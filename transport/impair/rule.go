@@ -21,11 +21,11 @@ type Rule struct {
 	// Nth selects packets by number. In each direction, the packets that the other conditions select are
 	// counted from 1.
 	Nth Range
-	// After is the time at which the rule takes effect, and For is its duration; For 0 means forever.
+	// After is the time at which the rule takes effect. For is the duration of its effect; 0 means forever.
 	After, For time.Duration
 
-	// Loss is the share of datagrams that are lost. They are lost in bursts with a mean length of Burst, or
-	// independently if Burst is 0.
+	// Loss is the share of datagrams lost. Datagrams are lost in bursts with a mean length of Burst, or independently
+	// of each other if Burst is 0.
 	Loss  Percent
 	Burst float64
 	// Duplicate is the share of datagrams delivered twice, and Reorder is the share delayed so that other
@@ -35,11 +35,10 @@ type Rule struct {
 	Late               Span
 	// Corrupt is the share of packets in which one random bit is inverted.
 	Corrupt Percent
-	// Delay is the delay of packets. If it varies, datagrams may overtake each other; a stream keeps its order.
+	// Delay delays packets. If the delay varies, datagrams may overtake each other, but a stream keeps its order.
 	Delay Span
-	// Rate is the maximum number of bytes per second in each direction; 0 means no limit. Queue is the maximum
-	// number of bytes of datagrams that wait because of Rate. Datagrams beyond it are lost; 0 means
-	// DefaultQueue.
+	// Rate is the maximum number of bytes per second in each direction; 0 means no limit. Queue is the maximum number
+	// of bytes of datagrams queued because of Rate, beyond which datagrams are lost; 0 means DefaultQueue.
 	Rate, Queue bytesize.Size
 	// Partition stops all packets: datagrams are lost, and streams stall until the rule ends.
 	Partition bool
@@ -77,7 +76,7 @@ func (m Medium) String() string {
 type Word struct {
 	// Name is the word itself. Value is a name for the word's value, or "" if the word has no value.
 	Name, Value string
-	// Fault is set if the word is a fault or a property of one; all other words are conditions.
+	// Fault is set if the word is a fault or modifies one. All other words are conditions.
 	Fault bool
 	// Media is the set of media to which the word applies.
 	Media Medium
@@ -87,15 +86,13 @@ type Word struct {
 	field
 }
 
-// field gives access to the part of a Rule that a word sets. get returns the value of that part as text, or ""
-// if it is not set.
+// field reads and writes the part of a Rule that one word sets. get returns the value as text, or "" if it is not set.
 type field struct {
 	set func(r *Rule, text string) error
 	get func(r *Rule) string
 }
 
-// fieldAt returns the field of a rule at the address that the function at returns. format must return "" for the
-// zero value.
+// fieldAt returns the field for the part of a rule that at points to. format must return "" for the zero value.
 func fieldAt[T any](at func(*Rule) *T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		set: func(r *Rule, text string) (err error) {

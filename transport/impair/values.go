@@ -32,8 +32,7 @@ func (p Percent) String() string {
 	return strconv.FormatFloat(float64(p), 'g', -1, 64) + "%"
 }
 
-// Span is a time that is uniformly distributed between two bounds, written "1ms~5ms", or "5ms" if it is
-// constant.
+// Span is a time uniformly distributed between two bounds, written "1ms~5ms", or a constant time, written "5ms".
 type Span struct{ Min, Max time.Duration }
 
 // maxTime is the maximum time in a script. It ensures that sums of times do not overflow.
@@ -129,7 +128,7 @@ func (r Range) String() string {
 // Ends selects the ranks at one end of a direction, by number, range or address. Nil selects all ranks.
 type Ends []End
 
-// End is a range of ranks. If Addr is valid, it is instead all ranks with that IP address.
+// End is a range of ranks or, if Addr is valid, all ranks with that IP address.
 type End struct {
 	First, Last int
 	Addr        netip.Addr
@@ -175,7 +174,7 @@ func (e Ends) String() string {
 	return strings.Join(items, ",")
 }
 
-// resolve returns a slice that reports for each rank whether it is selected, or nil if all ranks are. ranks holds
+// resolve returns a slice that reports, for each rank, whether e selects it, or nil if e selects all ranks. ranks holds
 // the address of each rank.
 func (e Ends) resolve(ranks []netip.Addr) ([]bool, error) {
 	if e == nil {

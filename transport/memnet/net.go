@@ -12,13 +12,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Hook decides the fate of one datagram from rank from to rank to. The datagram is delivered once for each duration
-// that Hook returns, after that delay. No durations lose the datagram; a single 0 delivers it at once; two durations
-// deliver it twice. Datagrams that are due at the same time arrive in the order in which they were sent. An equal delay
+// Hook decides the fate of one datagram from rank from to rank to. The network delivers the datagram once for each
+// duration that Hook returns, after that delay: it drops the datagram if Hook returns none, and delivers it twice if
+// Hook returns two. Datagrams that are due at the same time arrive in the order in which they were sent. An equal delay
 // for all datagrams therefore keeps their order, and a delay for only some of them reorders them.
 //
-// b is the network's own copy; a Hook may change it to corrupt the datagram. Hooks run one at a time and must
-// not call methods of the Net.
+// b is the network's own copy; a Hook may change it to corrupt the datagram. Hooks run one at a time and must not call
+// methods of the Net.
 type Hook func(from, to int, b []byte) (deliveries []time.Duration)
 
 // Net is a network of ranks.
@@ -35,7 +35,7 @@ type delivery struct {
 	datagram mpe.RxPacket
 }
 
-// New returns a network with the given number of ranks, none of which is bound.
+// New returns a network with the given number of ranks. No rank is bound yet.
 func New(ranks int) *Net { return &Net{transports: make([]*transport, ranks)} }
 
 // SetHook sets the Hook for all datagrams sent from now on. If h is nil, they are delivered at once.
@@ -71,7 +71,7 @@ func Addr(rank int) netip.AddrPort {
 }
 
 // Inject delivers a datagram to rank to at once, bypassing the Hook, as if rank from had sent it. If from is
-// mpe.UnknownPeer, the datagram comes from an address that is not in any rank map.
+// mpe.UnknownPeer, the source address is not in any rank map.
 func (n *Net) Inject(from, to int, b []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

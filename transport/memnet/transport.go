@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// transport is one rank's end of a Net. It is guarded by the Net's lock.
+// transport is one rank's end of a Net. The Net's lock guards it.
 type transport struct {
 	net    *Net
 	rank   int
@@ -36,8 +36,8 @@ func (t *transport) SendHeader(peer int, header []byte) error {
 	return nil
 }
 
-// SendData implements mpe.Transport. The first datagram carries the header. The other datagrams carry the
-// payload, padded and fragmented as described by shape.
+// SendData implements mpe.Transport. The first datagram carries the header, and the others carry the payload, which
+// shape pads and fragments.
 func (t *transport) SendData(peer int, header, payload []byte, shape protocol.Shape) error {
 	t.net.mu.Lock()
 	defer t.net.mu.Unlock()
@@ -76,7 +76,7 @@ func (t *transport) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return len(packets), nil
 }
 
-// checkSend returns an error if no packet can currently be sent to the peer.
+// checkSend returns an error if the transport cannot send to the peer.
 func (t *transport) checkSend(peer int) error {
 	if t.closed {
 		return mpe.ErrTransportClosed

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Kind is the kind of node that runs a rank. It determines the behaviour that the rank's peers must expect.
+// Kind is the kind of node that runs a rank. It determines how the rank's peers expect it to behave.
 type Kind = state.Kind
 
 // Kinds of ranks.
@@ -19,31 +19,30 @@ const (
 	Software = state.KindSoftware
 )
 
-// NoRank is returned for an address that is not in the map.
+// NoRank is the result of Resolve for an address that is not in the map.
 const NoRank = -1
 
 // Entry is one rank of a cluster.
 type Entry struct {
 	// Rank counts from 0.
 	Rank int
-	// Addr is the address from which the rank sends and on which it listens, for UDP and TCP alike.
+	// Addr is the address that the rank sends from and listens on, for both UDP and TCP.
 	Addr netip.AddrPort
 	Kind Kind
 }
 
-// Map is an immutable rank map. Its methods are safe for concurrent use, and accept ranks that are not in the
-// map.
+// Map is an immutable rank map. Its methods are safe for concurrent use, and accept ranks outside of the map.
 type Map struct {
 	entries []Entry
-	// byIP maps an IP to the rank that has it, or to sharedIP if several ranks have it.
+	// byIP maps an IP to its rank, or to sharedIP if several ranks share it.
 	byIP   map[netip.Addr]int
 	byAddr map[netip.AddrPort]int
 }
 
 const sharedIP = -2
 
-// New returns a map of the given entries, which may be in any order. The error joins all mistakes that make the
-// map ambiguous or unusable. New does not check the limits of deployed nodes; config.Config.Validate does.
+// New returns a map of the given entries, which may be in any order. If entries are invalid or ambiguous, the error
+// joins all problems. New does not check the limits of deployed nodes; config.Config.Validate does.
 func New(entries []Entry) (*Map, error) {
 	m := &Map{
 		entries: make([]Entry, len(entries)),
@@ -84,7 +83,7 @@ func New(entries []Entry) (*Map, error) {
 	return m, nil
 }
 
-// addToIndexes adds e to the maps that are indexed by address.
+// addToIndexes adds e to the maps indexed by address.
 func (m *Map) addToIndexes(e Entry) error {
 	if first := m.entries[0]; first.Addr.Addr().Is4() != e.Addr.Addr().Is4() {
 		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: IPv4 and IPv6 addresses cannot "+
@@ -152,9 +151,9 @@ func (m *Map) Kind(rank int) Kind { return m.Entry(rank).Kind }
 // Entries returns a copy of the entries in rank order.
 func (m *Map) Entries() []Entry { return slices.Clone(m.entries) }
 
-// Resolve returns the rank that sends from the given address, or NoRank. Like upstream, it ignores the port if
-// only one rank has the IP; if several ranks share the IP, the port decides. It treats an IPv4-mapped IPv6
-// address as the IPv4 address, and ignores IPv6 zones. It does not allocate.
+// Resolve returns the rank that sends from the given address, or NoRank. If only one rank uses the IP, Resolve ignores
+// the port, as upstream does; if several ranks share the IP, the port decides. It treats an IPv4-mapped IPv6 address as
+// the IPv4 address, and ignores IPv6 zones. It does not allocate.
 func (m *Map) Resolve(from netip.AddrPort) int {
 	key := sourceKey(from)
 	rank, ok := m.byIP[key.Addr()]
@@ -167,7 +166,7 @@ func (m *Map) Resolve(from netip.AddrPort) int {
 	return rank
 }
 
-// sourceKey returns the canonical form of addr, which is the same for all representations of an address.
+// sourceKey returns the canonical form of addr, which is equal for all representations of an address.
 func sourceKey(addr netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap().WithZone(""), addr.Port())
 }

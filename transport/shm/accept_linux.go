@@ -56,15 +56,15 @@ func (c *Conn) acceptAll() {
 	}
 }
 
-// linkSetup is a connection between two ranks over which they set up a link.
+// linkSetup is a connection over which two ranks set up a link.
 type linkSetup struct {
 	conn *net.UnixConn
 	mu   sync.Mutex
-	// linked is set if the peer has a link, or will have one as soon as it reads the last hello.
+	// linked is set once the peer has a link, or will have one when it reads the last hello.
 	linked bool
 }
 
-// confirmLink sends the last hello, after which the peer has its link.
+// confirmLink sends the last hello. The peer uses its link once it has read this hello.
 func (k *linkSetup) confirmLink(h hello) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -73,8 +73,8 @@ func (k *linkSetup) confirmLink(h hello) error {
 	return err
 }
 
-// closeConn closes the connection when the Conn is closed. If the peer has a link, closeConn first sends it the
-// closing message; otherwise the peer would assume that this process has exited.
+// closeConn closes the connection when the Conn is closed. If the peer has a link, closeConn first sends the closing
+// message, because the peer would otherwise assume that this process exited.
 func (k *linkSetup) closeConn() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -84,7 +84,7 @@ func (k *linkSetup) closeConn() {
 	k.conn.Close()
 }
 
-// handleRequest handles a caller's request. It returns the new link if the caller asks for one, or nil.
+// handleRequest handles a caller's request. It returns the new link if the caller requests one, and nil otherwise.
 func (c *Conn) handleRequest(setup *linkSetup) *link {
 	conn := setup.conn
 	h, err := receiveHello(conn)
@@ -119,15 +119,15 @@ func (c *Conn) handleRequest(setup *linkSetup) *link {
 	return nil
 }
 
-// failLink records why no link to p could be made over conn. If the cause is a limit of this process, failLink
-// reports it to p.
+// failLink records why making a link to p over conn failed. If a limit of this process is the cause, failLink reports
+// it to p.
 func (c *Conn) failLink(p *peer, conn *net.UnixConn, err error) {
 	c.sendRefusal(p, conn, err)
 	c.recordFailure(p, fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, err))
 }
 
-// refuseVersion records that a peer runs another version. It answers with our own version, so that the peer
-// records the difference too.
+// refuseVersion records that a peer runs another version. It answers with our own version, so that the peer can record
+// the mismatch as well.
 func (c *Conn) refuseVersion(conn *net.UnixConn, h hello, reason error) {
 	if p, err := c.peer(h.src); err == nil && h.dst == c.cfg.Rank {
 		p.recordFailure(fmt.Errorf("sharing memory with rank %d at %v: %w", p.rank, p.addr, reason))

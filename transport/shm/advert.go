@@ -8,18 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// An advertised buffer is a descriptor of a whole message. It follows the packet that announces the message.
-// The receiver reads that packet long before a receive may match the message, so the state of the buffer is
-// kept not in the record but in a separate slot, until the message is done. In place of the state, the record
-// has the value that the slot must contain for the message to be copied. The value is unique among the
-// advertised buffers of a link, and encodes the slot.
+// An advertised buffer is a descriptor of a whole message. It follows the packet that announces the message. The
+// receiver reads that packet long before a receive may match the message, so the state of the buffer is kept in a
+// separate slot until the message is complete, not in the record. In place of the state, the record contains the slot
+// value with which the message may be copied. The value is unique among the advertised buffers of a link, and encodes
+// the slot.
 const (
 	// advertSlots is the maximum number of advertised buffers on each side.
 	advertSlots = 64
-	// slotLen is the length of a cache line, so that two advertised buffers do not share one.
+	// slotLen is the length of a cache line, so that no two advertised buffers share a line.
 	slotLen  = 64
 	slotsLen = advertSlots * slotLen
-	// advertBit in the length of a record means that the record has an advertised buffer.
+	// advertBit in the length of a record means that an advertised buffer follows the header.
 	advertBit = 1 << 30
 	// statesPerAdvert is the number of consecutive state values reserved for one advertised buffer.
 	statesPerAdvert = 4
@@ -28,14 +28,16 @@ const (
 // slotAt returns the state in slot i.
 func slotAt(slots []byte, i int) *atomic.Uint64 { return wordAt(slots[i*slotLen:]) }
 
-// advertTable is the writer's record of its advertised buffers.
+// advertTable lists the advertised buffers of a writer.
 type advertTable struct {
 	// slots is in shared memory.
 	slots []byte
-	// usedSlots has a bit for each slot in use. ids holds the number by which invalidate ends each buffer.
+	// usedSlots contains a bit for each slot in use. ids contains the message number of each buffer, by which
+	// invalidate finds it.
 	usedSlots uint64
 	ids       [advertSlots]uint64
-	// validStates holds the state value in which each buffer may be copied. created counts all buffers ever advertised.
+	// validStates contains, for each buffer, the state value in which it may be copied. created counts all buffers ever
+	// advertised.
 	validStates [advertSlots]uint64
 	created     uint64
 }
@@ -63,7 +65,7 @@ func (o *advertTable) add(id uint64) int {
 	return i
 }
 
-// invalidate ends the advertised buffer with number id, or all of them if id is 0.
+// invalidate revokes the advertised buffer with number id, or all of them if id is 0.
 func (o *advertTable) invalidate(id uint64) {
 	for left := o.usedSlots; left != 0; left &= left - 1 {
 		if i := bits.TrailingZeros64(left); id == 0 || id == o.ids[i] {
@@ -73,10 +75,9 @@ func (o *advertTable) invalidate(id uint64) {
 	}
 }
 
-// advertise writes a packet that announces a message whose payload remains in the sender's memory. The payload
-// must remain valid until invalidate is called. advertise returns false if the ring is full. If no slot is
-// free, it writes the packet without an advertised buffer. If a message is announced again, it keeps its
-// advertised buffer.
+// advertise writes a packet that announces a message whose payload remains in the sender's memory. The payload must
+// remain valid until invalidate is called. advertise returns false if the ring is full. If no slot is free, it writes
+// the packet without an advertised buffer. A message that is announced again keeps its advertised buffer.
 func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, id uint64) bool {
 	slot := w.adverts.find(id)
 	off, ok := w.reserve(recordLen(protocol.ExtHeaderLen + descriptorLen))
@@ -99,8 +100,7 @@ func (w *writer) advertise(header *[protocol.ExtHeaderLen]byte, payload []byte, 
 	return true
 }
 
-// resolve turns a descriptor that has been read from the ring into an advertised buffer, and reports whether it
-// is valid.
+// resolve turns a descriptor read from the ring into an advertised buffer, and reports whether it is valid.
 func (a *remotePayload) resolve(slots []byte) bool {
 	a.isAdvertised, a.liveState = true, a.state.Load()
 	if a.liveState%statesPerAdvert != stateLive || len(slots) == 0 {

@@ -7,7 +7,7 @@ type advertisedBuffer struct {
 	remotePayload
 }
 
-// storeAdvert stores an advertised buffer until another one uses its slot. It returns the buffer's number, or 0 if
+// storeAdvert stores an advertised buffer until another one occupies its slot. It returns the buffer's number, or 0 if
 // this rank cannot read the peer's memory.
 func (l *link) storeAdvert(payload remotePayload) uint64 {
 	if !l.canFetch {
@@ -22,10 +22,10 @@ func (l *link) storeAdvert(payload remotePayload) uint64 {
 	return o.number
 }
 
-// Get copies the first len(dst) bytes of a message that peer advertises. It is safe for concurrent use. It
-// returns false, and leaves dst undefined, if the message is no longer available, if its pages are not
-// resident, or if the Conn is pipelined and should use the ring because the peer polls and is near. A message
-// is available until the first call of Get, and no longer than its link.
+// Get copies the first len(dst) bytes of a message that peer advertises. It is safe for concurrent use. It returns
+// false, with undefined contents of dst, if the message is no longer available, if its pages are not resident, or if
+// the Conn is pipelined and should use the ring because the peer polls and is near. A message is available until the
+// first call of Get or the end of its link.
 func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Conn) Get(peer int, advertised uint64, dst []byte) bool {
 	if !buffer.confirmCopy() {
 		return false
 	}
-	// The caller requests the message instead. If that cannot be fetched either, the link ends.
+	// The caller requests the message instead. If that copy fails as well, the link is closed.
 	l.untrusted = err != nil
 	return err == nil
 }

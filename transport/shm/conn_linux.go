@@ -21,22 +21,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// Conn holds all shared memory of one rank. It implements mpe.MemoryTransport and mpe.PollTransport.
+// Conn holds the links and the shared memory of one rank. It implements mpe.MemoryTransport and mpe.PollTransport.
 type Conn struct {
 	cfg       Config
 	localAddr netip.AddrPort
 	// sockets is the directory in which the peers find the socket of ln.
 	sockets *socketDir
 	ln      *net.UnixListener
-	// peers is indexed by rank; entries of ranks that are not peers are nil.
+	// peers is indexed by rank. The entry of a rank that is not a peer is nil.
 	peers []*peer
-	// doorbellFD is the descriptor of our own doorbell's memory, which is handed to the peers.
+	// doorbellFD is the descriptor of the memory of our doorbell, which the peers map.
 	doorbellFD int
 	// shared holds the shared buffers of all ranks.
 	shared *sharedBuffers
-	// nonce is a number that the peers read to test whether they can read our memory.
+	// nonce is the number that peers read to test whether they can read our memory.
 	nonce *nonce
-	// linksChanged is set if Poll has to check more than the rings.
+	// linksChanged is set if Poll must check newLinks and unlinked as well as the rings.
 	linksChanged atomic.Bool
 	closed       atomic.Bool
 
@@ -62,7 +62,7 @@ var (
 )
 
 // Listen makes the rank known to the other ranks on this host, and starts to call the higher ones. It returns a
-// *ListenError if another process already is this rank, or if the system does not allow shared memory.
+// *ListenError if another process already runs the rank, or if the system does not allow shared memory.
 func Listen(cfg Config) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("shm: rank %d is not in the rank map", cfg.Rank)
@@ -136,7 +136,7 @@ func (c *Conn) openDoorbell() (err error) {
 	return err
 }
 
-// listenError returns the error of a failed Listen. It names the process that holds the rank, if that is known.
+// listenError returns the error of a failed Listen. It names the process that runs the rank, if known.
 func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
 	e := &ListenError{Rank: rank, Addr: addr, Err: err}
 	var taken *rendezvous.TakenError
@@ -152,12 +152,12 @@ func listenError(rank int, addr netip.AddrPort, err error) *ListenError {
 // LocalAddr returns the address by which the rank is known.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.localAddr }
 
-// Reliable returns true: while a link lasts, no packet accepted by SendPackets is lost.
+// Reliable returns true: no packet accepted by SendPackets is lost as long as its link exists.
 func (c *Conn) Reliable() bool { return true }
 
-// Close ends all links and returns when all goroutines of the Conn have exited, except one that waits for a
-// peer's memory. The peers can still read the packets in the rings. The memory is released by the next Poll or
-// Recv, which returns mpe.ErrTransportClosed, or when the Conn becomes unreachable.
+// Close ends all links, and returns when all goroutines of the Conn have exited, except one blocked on a peer's memory.
+// The peers can still read the packets in the rings. The next Poll or Recv, which returns mpe.ErrTransportClosed,
+// releases the memory; otherwise the memory is released when the Conn becomes unreachable.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// copyTimeout is the maximum time that a copy may wait for memory to become resident. It is enough for the owner's
-// system to read a page from slow storage.
+// copyTimeout is the maximum time that a copy waits for memory to become resident. It is enough for the owner's system
+// to read a page from slow storage.
 const copyTimeout = 5 * time.Second
 
 var (
@@ -20,16 +20,16 @@ var (
 
 // copier reads memory of a peer's process that is not resident.
 //
-// Reading such memory blocks until the pages are resident, possibly forever; that depends on the other process
-// and on the backing of its memory (userfaultfd, FUSE, storage). Until then, only SIGKILL interrupts the system
-// call, and its destination must not be used. The copier therefore makes the call in a separate goroutine, into
-// private memory, and without a lock. If the call never returns, only this goroutine is lost, and nothing more
-// is read from the peer's memory.
+// Reading such memory blocks until the pages are resident, possibly forever, depending on the other process and on the
+// backing of its memory (userfaultfd, FUSE, storage). Meanwhile, only SIGKILL interrupts the system call, and its
+// destination must not be used. The copier therefore makes the call in a separate goroutine, into private memory, and
+// without a lock. If the call never returns, only this goroutine is lost, and nothing more is read from the peer's
+// memory.
 type copier struct {
 	mu      sync.Mutex
 	jobs    chan *job
 	lastJob *job
-	// stopReason is the reason why no more jobs are accepted, or nil.
+	// stopReason is the reason why the copier accepts no more jobs, nil while it runs.
 	stopReason error
 	exited     chan struct{}
 	reader     remoteReader
@@ -38,11 +38,11 @@ type copier struct {
 // job is an operation that blocks until memory of another process is resident.
 type job struct {
 	do func(*remoteReader) error
-	// onDone is called when the job ends, and again at its deadline if it is still running.
+	// onDone is called when the job completes. If the job misses its deadline, onDone is also called then.
 	onDone   func()
 	deadline time.Time
 	timer    *time.Timer
-	// done is closed when the job ends, after err has been set.
+	// done is closed when the job completes, after err has been set.
 	done chan struct{}
 	err  error
 }
@@ -80,7 +80,7 @@ func (c *copier) run() {
 	}
 }
 
-// result reports whether a job is done or has missed its deadline. A missed deadline also ends the copier.
+// result reports whether a job is complete or has missed its deadline. A missed deadline also stops the copier.
 func (c *copier) result(j *job) (over bool, err error) {
 	select {
 	case <-j.done:
@@ -94,7 +94,7 @@ func (c *copier) result(j *job) (over bool, err error) {
 	return true, errCopyTimeout
 }
 
-// stop stops the copier. It waits for the copier's goroutine, unless the goroutine may be stuck.
+// stop makes the copier accept no more jobs. It waits for the copier's goroutine, unless the goroutine may be stuck.
 func (c *copier) stop(reason error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,13 +150,13 @@ type postponed struct {
 	remotePayload
 }
 
-// postpone holds a packet back until its payload is resident.
+// postpone queues a packet until its payload is resident.
 func (l *link) postpone(w *pendingGet) {
 	l.postponed = append(l.postponed, postponed{packet: w.packet, remotePayload: w.remotePayload})
 }
 
-// resumePostponed returns the first postponed packet if its payload has become available. While packets are postponed,
-// nothing else is read from the link.
+// resumePostponed returns the first postponed packet if its payload is available. While packets are postponed, the
+// inbox reads nothing else from the link.
 func (in *inbox) resumePostponed(l *link, batch []mpe.RxPacket) (n int) {
 	w := &l.postponed[0]
 	c := &l.peer.copier
@@ -187,7 +187,7 @@ func (in *inbox) resumePostponed(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// wake makes a waiting goroutine call Poll soon, if no call is in progress.
+// wake makes a waiting goroutine call Poll soon. It is not needed while a call is in progress.
 func (in *inbox) wake() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 // A descriptor follows the header of a packet whose payload is not in the ring. It contains the address and the length
 // of the payload in the sender's memory. The receiver copies the payload from there, and then changes the state from
 // live to copied. The copy is valid only if that change succeeds: a sender that needs its memory back earlier changes
-// the state from live to revoked. Neither side therefore ever waits for the other, however long a copy takes.
+// the state from live to revoked. Therefore neither side ever waits for the other, however long a copy takes.
 //
-// A state includes the position of its record, so that the state of an older record at the same place does not
-// match.
+// A state includes the position of its record, so that it never matches the state of an older record at the same
+// offset.
 type descriptor struct {
 	state            atomic.Uint64
 	addr, payloadLen atomic.Uint64
@@ -23,7 +23,7 @@ const (
 	descriptorLen = 24
 	// descriptorOff is the offset of the descriptor in a record.
 	descriptorOff = wordLen + protocol.ExtHeaderLen
-	// descriptorBit in the length of a record means that the record has a descriptor.
+	// descriptorBit in the length of a record means that a descriptor follows the header.
 	descriptorBit = 1 << 31
 	// States of the descriptor in the record at position 0.
 	stateLive, stateCopied, stateRevoked = 1, 2, 3
@@ -36,12 +36,12 @@ const MinSingleCopy = 8 << 10
 // nonceLen is the length in bytes of the number that identifies a process.
 const nonceLen = 16
 
-// maxSingleCopy is the maximum payload length in bytes of a packet that is exposed for a single copy. Longer
-// payloads are hardly faster, and keep the receiver busy for longer.
+// maxSingleCopy is the maximum payload length, in bytes, of a packet exposed for a single copy. Copying longer payloads
+// is hardly faster, and occupies the receiver for longer.
 const maxSingleCopy = 256 << 10
 
-// LongPayload returns the maximum payload length in bytes of a packet that is exposed on a link with rings of
-// this size. Such a payload also fits in the ring, in case the receiver cannot read it from memory.
+// LongPayload returns the maximum payload length in bytes of a packet exposed on a link with rings of this size. Such a
+// payload also fits in the ring, through which it is sent if the receiver cannot read the sender's memory.
 func LongPayload(ring int) int { return min(ring/4, maxSingleCopy) }
 
 // descriptorAt returns the descriptor of the record at b.
@@ -49,8 +49,8 @@ func descriptorAt(b []byte) *descriptor {
 	return (*descriptor)(unsafe.Pointer(&b[descriptorOff : descriptorOff+descriptorLen][0]))
 }
 
-// remotePayload describes payload that is still in its sender's memory, as the reader sees it. Except for the state,
-// all shared memory is read only once, because the other side may change it.
+// remotePayload is the reader's view of payload that is still in its sender's memory. Except for the state, all shared
+// memory is read only once, because the other side may change it.
 type remotePayload struct {
 	// state points to the state of the descriptor, or to the slot of the advertised buffer.
 	state        *atomic.Uint64
@@ -61,24 +61,24 @@ type remotePayload struct {
 	addr, payloadLen uint64
 }
 
-// readDescriptor reads the descriptor of the record at b, which is at position pos.
+// readDescriptor reads the descriptor of the record at b. pos is the position of the record.
 func readDescriptor(b []byte, pos uint64) remotePayload {
 	l := descriptorAt(b)
 	return remotePayload{state: &l.state, liveState: pos + stateLive, addr: l.addr.Load(), payloadLen: l.payloadLen.Load()}
 }
 
-// isValid reports whether the payload may be copied.
+// isValid reports whether the payload may still be copied.
 func (a *remotePayload) isValid() bool { return a.state.Load() == a.liveState }
 
-// confirmCopy ends the descriptor, and reports whether the copy is valid.
+// confirmCopy marks the payload as copied, and reports whether the copy is valid.
 func (a *remotePayload) confirmCopy() bool {
 	return a.state.CompareAndSwap(a.liveState, a.liveState-stateLive+stateCopied)
 }
 
-// exposedPacket is the writer's record of a descriptor.
+// exposedPacket is the writer's copy of a descriptor's position and number.
 type exposedPacket struct {
 	pos uint64
-	// id is the number by which invalidate ends the descriptor.
+	// id is the message number by which invalidate finds the descriptor.
 	id uint64
 }
 
@@ -99,14 +99,14 @@ func (w *writer) expose(header *[protocol.ExtHeaderLen]byte, payload []byte, id 
 	return true
 }
 
-// invalidate ends the descriptors and the advertised buffer with number id, or all of them if id is 0. It
-// discards the records of the oldest descriptors, up to the first one that is still live.
+// invalidate revokes the descriptors and the advertised buffer with number id, or all of them if id is 0. It forgets
+// the oldest descriptors up to the first live one.
 func (w *writer) invalidate(id uint64) {
 	w.adverts.invalidate(id)
 	first := 0
 	for i, packet := range w.exposed {
 		ended := true
-		// Otherwise the packet has been read, and another record is in its place.
+		// Otherwise the reader is done with the packet, and another record may be in its place.
 		if w.pos-packet.pos < uint64(len(w.ring)) {
 			state := &descriptorAt(w.ring[packet.pos&uint64(len(w.ring)-1):]).state
 			if id == 0 || id == packet.id {

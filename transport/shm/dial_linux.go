@@ -16,9 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// If a rank is missing, it is called again after minBackoff. Each further delay is twice as long, up to
-// maxBackoff. A rank that starts asks to be called (requestCall), so the retries matter only if that request
-// was lost.
+// A missing rank is called again after minBackoff. The delay doubles with each attempt, up to maxBackoff. A starting
+// rank asks to be called (requestCall), so the retries matter only if that request was lost.
 const (
 	minBackoff = 20 * time.Millisecond
 	maxBackoff = time.Second
@@ -47,7 +46,7 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// recordFailure records why there is no link. It reports whether the cause is a limit, of either process, that has
+// recordFailure records why there is no link. It reports whether a limit of either process is the cause and has
 // persisted for some time.
 func (p *peer) recordFailure(err error) (limited bool) {
 	p.mu.Lock()
@@ -67,7 +66,7 @@ func (c *Conn) connectTo(p *peer) (*net.UnixConn, error) {
 	return conn, err
 }
 
-// dial makes a link to p and serves it until the link ends. It reports whether a link was made.
+// dial makes a link to p and serves it until it is closed. It reports whether it made a link.
 func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	conn, err := c.connectTo(p)
 	if err != nil {
@@ -91,7 +90,7 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	return true, nil
 }
 
-// offerLink hands the memory of a link to p.
+// offerLink passes the memory of a link to p.
 func (c *Conn) offerLink(p *peer, setup *linkSetup, fd int) (*link, error) {
 	conn := setup.conn
 	if err := sendHello(conn, c.newLinkHello(requestLink, p, c.cfg.Ring, fd)); err != nil {
@@ -121,8 +120,8 @@ func (c *Conn) offerLink(p *peer, setup *linkSetup, fd int) (*link, error) {
 	return l, nil
 }
 
-// newLinkHello returns a hello that hands over our bell, doorbell page and shared buffer, and the descriptors in
-// more. It contains the address of our nonce, unless single copies are disabled.
+// newLinkHello returns a hello that carries our bell, doorbell page and shared buffer, and the descriptors in more. It
+// contains the address of our nonce, unless single copies are disabled.
 func (c *Conn) newLinkHello(purpose purpose, p *peer, ring int, more ...int) hello {
 	h := hello{purpose: purpose, src: c.cfg.Rank, dst: p.rank, ring: ring,
 		handles: append([]int{c.inbox.doorbell.eventFD, c.doorbellFD, c.shared.fd}, more...)}
@@ -132,8 +131,8 @@ func (c *Conn) newLinkHello(purpose purpose, p *peer, ring int, more ...int) hel
 	return h
 }
 
-// mapLink maps the memory of a new link, and tests whether we can read the peer's memory. It takes ownership of
-// the first three handles in h, which are the peer's bell, doorbell page and shared buffer.
+// mapLink maps the memory of a new link, and tests whether we can read the peer's memory. It takes ownership of the
+// first three handles in h: the peer's bell, doorbell page and shared buffer.
 func (c *Conn) mapLink(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*link, error) {
 	bell, doorbellFD, sharedFD := h.handles[0], h.handles[1], h.handles[2]
 	page, err := sharedmem.Map(doorbellFD, doorbellLen)
@@ -172,7 +171,7 @@ func (c *Conn) mapLink(p *peer, conn *net.UnixConn, fd, ring int, h hello) (*lin
 	return l, nil
 }
 
-// serve makes l the link to its peer, and returns when l ends.
+// serve makes l the link to its peer, and returns when l is closed.
 func (c *Conn) serve(l *link) {
 	p := l.peer
 	c.mu.Lock()
@@ -216,7 +215,7 @@ var errReplaced = errors.New("the peer made a new one")
 // errNoProcess means that no process is bound to the rank's socket.
 var errNoProcess = errors.New("not a process of this host")
 
-// reportGone makes Poll report that the process of p is gone, unless p has a new link by now.
+// reportGone makes Poll report that the process of p is gone, unless p already has a new link.
 func (c *Conn) reportGone(p *peer) {
 	p.mu.Lock()
 	kind := mpe.RxPeerDied
@@ -255,8 +254,8 @@ func (c *Conn) requestCall(p *peer) error {
 	return err
 }
 
-// awaitAnswer waits for the answer to a request on conn. It returns the limit that the peer reports, or nil if the
-// peer closes the connection because it is going to call us.
+// awaitAnswer waits for the answer to a request on conn. It returns the limit that the peer reports, or nil if the peer
+// closes the connection, as it does before it calls us.
 func awaitAnswer(conn *net.UnixConn) error {
 	h, err := receiveHello(conn)
 	closeHandles(h.handles)

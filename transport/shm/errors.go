@@ -22,11 +22,11 @@ var ErrUnsupported = errors.New("shared memory between ranks requires Linux")
 type ListenError struct {
 	Rank int
 	Addr netip.AddrPort
-	// PID is the ID of the process that already is the rank, or 0 if that is unknown or not the cause. Name is
-	// the name of that process.
+	// PID is the ID of the process that already runs the rank, 0 if unknown or not the cause. Name is the name of that
+	// process.
 	PID  int
 	Name string
-	// Taken is set if another process already is the rank.
+	// Taken is set if another process already runs the rank.
 	Taken bool
 	// Err is the system's error.
 	Err error

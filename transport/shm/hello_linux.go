@@ -15,8 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
-// Two ranks exchange hellos over a Unix socket before they share memory. Numbers are little-endian and have 32
-// bits; addresses have 64.
+// Two ranks exchange hellos over a Unix socket before they share memory. Numbers are little-endian. Addresses have 64
+// bits, and all other numbers have 32.
 const (
 	// helloMagic includes the version, so that ranks with different memory layouts do not connect.
 	helloMagic = "zrlshm06"
@@ -41,8 +41,8 @@ const (
 	requestCall
 	// linkReady is the lower rank's last message. It reports that its link is ready.
 	linkReady
-	// refuseLink reports that a limit of the sender's process prevents the link. Either rank may send it at any
-	// time. The ring field contains the rlimit.Resource, and the address field contains the limit.
+	// refuseLink reports a limit of the sender's process that prevents the link. Either rank may send it at any time.
+	// The ring field contains the rlimit.Resource, and the address field contains the limit.
 	refuseLink
 )
 
@@ -55,8 +55,7 @@ func (p purpose) handles() int {
 type hello struct {
 	purpose  purpose
 	src, dst int
-	// ring is the size in bytes of each ring, or 0 if the hello carries no memory. In refuseLink, it is the
-	// resource.
+	// ring is the size in bytes of each ring, or 0 if the hello carries no memory. In refuseLink, it is the resource.
 	ring int
 	// memory identifies memory of the sender for a test read; it is set in requestLink and grantLink. canFetch reports
 	// whether the sender can read the receiver's memory; it is set in grantLink and linkReady.

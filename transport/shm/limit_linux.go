@@ -15,7 +15,7 @@ import (
 // blame the process. The rank therefore reports its limit to the peer (refuseLink), and both ranks report each other as
 // unreachable, with the limit as the reason. Both keep trying to make the link.
 
-// peerLimitError is a limit of the peer's process.
+// peerLimitError reports a limit of the peer's process.
 type peerLimitError struct {
 	rank  int
 	limit *rlimit.Error
@@ -35,7 +35,7 @@ func (h *hello) refusalError() error {
 	return &peerLimitError{h.src, &rlimit.Error{Resource: rlimit.Resource(h.ring), Limit: h.memory.addr}}
 }
 
-// localLimit returns the limit of this process that caused err, or nil.
+// localLimit returns the limit of this process that caused err, or nil if err has another cause.
 func localLimit(err error) *rlimit.Error {
 	if _, remote := errors.AsType[*peerLimitError](err); remote {
 		return nil
@@ -44,8 +44,8 @@ func localLimit(err error) *rlimit.Error {
 	return limit
 }
 
-// sendRefusal reports to p, over conn, that this process has reached a limit. It does nothing if err was not caused
-// by a limit.
+// sendRefusal reports to p, over conn, that this process has reached a limit. It is a no-op if a limit did not cause
+// err.
 func (c *Conn) sendRefusal(p *peer, conn *net.UnixConn, err error) {
 	if limit := localLimit(err); limit != nil {
 		// This fails if p is gone.
@@ -54,7 +54,7 @@ func (c *Conn) sendRefusal(p *peer, conn *net.UnixConn, err error) {
 	}
 }
 
-// recordFailure records why there is no link to p. If a limit of either process has caused this for some time,
+// recordFailure records why there is no link to p. If a limit of either process has been the cause for some time,
 // recordFailure also reports p as unreachable.
 func (c *Conn) recordFailure(p *peer, err error) {
 	if err = rlimit.Descriptor(err); !p.recordFailure(err) {
@@ -63,7 +63,8 @@ func (c *Conn) recordFailure(p *peer, err error) {
 	c.reportEvent(p, mpe.RxPacket{Kind: mpe.RxUnreachable, Peer: p.rank, SourceAddr: p.addr, Bytes: []byte(err.Error())})
 }
 
-// acceptTimeout is the maximum time that refuseCaller waits for a caller that was there a moment ago.
+// acceptTimeout is the maximum time that refuseCaller waits for a caller, which may have hung up since the failed
+// accept.
 const acceptTimeout = 100 * time.Millisecond
 
 // refuseCaller reports to the next caller that this process has no descriptor for it.
@@ -91,7 +92,7 @@ func (c *Conn) refuseCaller(err error) {
 	})
 }
 
-// refuseOutgoing reports to p that this rank cannot call it. It does nothing if err was not caused by a limit.
+// refuseOutgoing reports to p that this rank cannot call it. It is a no-op if a limit did not cause err.
 func (c *Conn) refuseOutgoing(p *peer, err error) {
 	if localLimit(err) == nil {
 		return

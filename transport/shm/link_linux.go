@@ -14,26 +14,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/sharedmem"
 )
 
-// peer is a rank with which a Conn has, or may have, a link.
+// peer is a rank that a Conn may have a link to.
 type peer struct {
 	rank int
 	addr netip.AddrPort
-	// callRequested has an element if the peer has asked to be called.
+	// callRequested contains an element if the peer has asked to be called.
 	callRequested chan struct{}
 
 	// mu guards writes into the link's memory.
 	mu sync.Mutex
 	// link carries the packets, or is nil.
 	link *link
-	// lastError is the reason why there is no link.
+	// lastError is the reason why the peer has no link.
 	lastError error
 	// closed is set if the last link ended because the peer closed its Conn.
 	closed bool
 	// limitWatch tracks the process limits that have prevented a new link since the last one.
 	limitWatch rlimit.Watch
 
-	// unreadableNonce is the nonce of a process whose memory could not be read although it should have been
-	// readable.
+	// unreadableNonce is the nonce of a process whose memory could not be read, contrary to the test when the link was
+	// made.
 	unreadableNonce nonce
 	// advertCount counts the buffers that the peer has advertised over all links. reader copies them.
 	advertCount uint64
@@ -54,23 +54,22 @@ type link struct {
 	in   reader
 	// peerDoorbell is the peer's doorbell.
 	peerDoorbell doorbell
-	// ended is set once nothing more is written into in.
+	// ended is set once the peer writes nothing more into in.
 	ended atomic.Bool
 	// distance decides whether long payload to the peer goes through the ring or by single copy. farFlag publishes this
 	// decision; peerFarFlag is the peer's decision.
 	distance             distance
 	farFlag, peerFarFlag *atomic.Uint64
-	// canExpose is set if the peer can read our memory. canFetch is set if we can read the memory of remote.
+	// canExpose is set if the peer can read our memory, and canFetch if we can read the memory of remote.
 	canExpose, canFetch bool
 	remote              remote
-	// pages reports which pages of remote are resident; it may be nil.
+	// pages reports which pages of remote are resident. It is nil if they are unknown.
 	pages *pagemap
 	// shared is the peer's shared buffer, until sharedBuffers takes ownership of it.
 	shared []byte
 	// advertBuffers holds the buffers that the peer advertises, indexed by slot. The peer's mu guards it.
 	advertBuffers [advertSlots]advertisedBuffer
-	// untrusted is set after a read of the peer's memory has failed although it should have worked. The peer's
-	// mu guards it.
+	// untrusted is set once a read of the peer's memory has failed unexpectedly. The peer's mu guards it.
 	untrusted bool
 
 	// Poll owns the fields below.
@@ -107,8 +106,8 @@ func newLink(p *peer, conn *net.UnixConn, mem []byte, ring int, lower bool, peer
 	return l
 }
 
-// end stops writing into the link. The peer can still read the packets in the ring, but not exposed payload, which will
-// be retransmitted: nothing would end its descriptors otherwise.
+// end closes the link for writing. The peer can still read the packets in the ring, but not exposed payload: its
+// descriptors are revoked, because nothing would revoke them later, and the payload is retransmitted.
 func (l *link) end(reason error) {
 	p := l.peer
 	p.mu.Lock()
@@ -161,7 +160,7 @@ func checkBell(fd int) error {
 	return nil
 }
 
-// asleepFlag is 1 while the receiver waits for the bell.
+// asleepFlag is 1 while the receiver sleeps.
 func (d *doorbell) asleepFlag() *atomic.Uint64 { return wordAt(d.page) }
 
 // wake rings the bell if the receiver is asleep and no other peer has rung it. It must be called after the
@@ -172,8 +171,7 @@ func (d *doorbell) wake() {
 	}
 }
 
-// ring makes the bell readable. It can fail only if the eventfd's counter is full, and then the bell is
-// readable anyway.
+// ring makes the bell readable. It can fail only if the eventfd's counter is full; the bell is then readable already.
 func (d *doorbell) ring() { _, _ = unix.Write(d.eventFD, ringValue) }
 
 // reset makes the bell unreadable.

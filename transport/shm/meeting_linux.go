@@ -23,13 +23,13 @@ const ranksFolder = "ranks"
 // user; no other user can write there.
 type socketDir struct {
 	dir *rendezvous.Dir
-	// netNamespace identifies the network namespace, within which addresses are unique. It is empty for a job, whose
+	// netNamespace identifies the network namespace, within which addresses are unique. It is empty in a job, whose
 	// ranks find each other by number.
 	netNamespace string
 	name         string // of our socket
 }
 
-// newSocketDir returns the socketDir of a rank, which is not open yet, and the path of its directory.
+// newSocketDir returns the socketDir of a rank without opening it, and the path of its directory.
 func newSocketDir(cfg *Config) (dir *socketDir, path string, err error) {
 	dir, path = new(socketDir), cfg.Directory
 	if path == "" {
@@ -45,7 +45,7 @@ func newSocketDir(cfg *Config) (dir *socketDir, path string, err error) {
 	return dir, path, nil
 }
 
-// bindSocket creates the socket of a rank. The error is a *rendezvous.TakenError if another process already is the
+// bindSocket creates the socket of a rank. The error is a *rendezvous.TakenError if another process already runs the
 // rank.
 func bindSocket(cfg *Config) (*socketDir, *net.UnixListener, error) {
 	m, path, err := newSocketDir(cfg)
@@ -104,8 +104,8 @@ func (m *socketDir) connect(p *peer) (*net.UnixConn, error) {
 	return conn, err
 }
 
-// connectElsewhere searches for a socket in the directories that processes of this user with a different environment
-// use, and connects to it. It skips the directory here.
+// connectElsewhere searches for a socket in the directories that processes of this user use in other environments, and
+// connects to it. It skips the directory here.
 func connectElsewhere(name, here string) (*net.UnixConn, rendezvous.Peer, error) {
 	for _, place := range privatedir.RuntimePaths() {
 		dir, err := rendezvous.Open(filepath.Join(place, ranksFolder))

@@ -1,15 +1,14 @@
 package shm
 
-// The memory of a link consists of a page with the heads of its rings, the two rings, and for each direction a
-// page of slots for the advertised buffers. The parts that the lower rank reads come first. A doorbell is a
-// page.
+// The memory of a link consists of a page with the heads of its rings, the two rings, and for each direction a page of
+// slots for the advertised buffers. The parts read by the lower rank precede those read by the higher one. A doorbell
+// is a page.
 const (
 	pageLen = 4096
-	// lowHead and highHead are the offsets of the heads. They are on cache lines that no processor prefetches
-	// together.
+	// lowHead and highHead are the offsets of the heads, on cache lines that no processor prefetches together.
 	lowHead, highHead = 0, 256
-	// lowFar and highFar are the offsets of two words. Each is 1 while the lower or the higher rank,
-	// respectively, sends long payload by single copy. Versions without this feature leave them 0.
+	// lowFar and highFar are the offsets of two words. A word is 1 while its rank, the lower or the higher one, sends
+	// long payload by single copy. Versions without this feature leave both 0.
 	lowFar, highFar = 512, 768
 	doorbellLen     = pageLen
 )

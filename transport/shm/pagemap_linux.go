@@ -9,17 +9,16 @@ import (
 )
 
 const (
-	// pagemapEntry is the length in bytes of an entry of /proc/PID/pagemap. pagePresent is the bit of an entry
-	// that is set if the page is in memory. See proc(5).
+	// pagemapEntry is the length in bytes of an entry of /proc/PID/pagemap. pagePresent is the bit of an entry for a
+	// page in memory. See proc(5).
 	pagemapEntry = 8
 	pagePresent  = 1 << 63
 	// minPageLen is the smallest page size in bytes on any system.
 	minPageLen = 4096
 )
 
-// pagemap reports which pages of a process are resident. It refers to the address space at the time when it was
-// opened: if the process executes another program, or its PID is reused, pagemap reports that no page is
-// resident.
+// pagemap reports which pages of a process are resident. It refers to the address space at the time of opening: if the
+// process executes another program, or another process reuses its PID, pagemap reports that no page is resident.
 type pagemap struct {
 	fd      int
 	pageLen uint64 // its length in bytes
@@ -33,8 +32,8 @@ func openPagemap(pid int) (*pagemap, error) {
 	return &pagemap{fd: fd, pageLen: uint64(os.Getpagesize())}, nil
 }
 
-// resident reports whether n bytes at addr are resident at this moment, so that reading them does not block. n
-// must be between 1 and maxSingleCopy.
+// resident reports whether n bytes at addr are currently resident, so that reading them does not block. n must be
+// between 1 and maxSingleCopy.
 func (rr *remoteReader) resident(m *pagemap, addr uint64, n int) bool {
 	first, last := addr/m.pageLen, (addr+uint64(n)-1)/m.pageLen
 	pages := last - first + 1

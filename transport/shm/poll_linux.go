@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// nearLinks is the number of links that every call of Poll reads: the links that most recently had packets. Poll
-	// also reads farLinks of the other links, in rotation. The cost of a poll therefore does not depend on the number
-	// of ranks.
+	// nearLinks is the number of links read by every call of Poll: the links that most recently delivered packets. Each
+	// call also reads farLinks of the remaining links, in rotation. The cost of a poll therefore does not depend on the
+	// number of ranks.
 	nearLinks, farLinks = 8, 8
 )
 
@@ -28,10 +28,9 @@ type inbox struct {
 	links    []*link
 	// unlinked holds events to report, from peers without a link.
 	unlinked []unlinkedEvent
-	// unreleased holds the links whose ring contains packets that the last Poll returned.
+	// unreleased holds the links whose rings still contain packets returned by the last Poll.
 	unreleased []*link
-	// pendingGets describes the payloads that are still in their senders' memory, for the packets that the last Poll
-	// returned. reader fetches them.
+	// pendingGets describes the payloads not yet fetched of packets returned by the last Poll. reader fetches them.
 	pendingGets []pendingGet
 	reader      remoteReader
 	// nearRotation is the index of the first near link to read, and farCursor the index of the first far link to read.
@@ -40,7 +39,7 @@ type inbox struct {
 	pollAll bool
 	// linksPending is set if a link is waiting to be reported or removed.
 	linksPending bool
-	// asleep is set if the flag in the doorbell was set when Sleep was last called, so that the bell may have
+	// asleep is set if the flag in the doorbell was already set at the last call of Sleep, so that the bell may have
 	// been rung since.
 	asleep bool
 }
@@ -128,7 +127,7 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// unlinkedEvent is an event of a peer without a link: the peer's process is gone, or no link can be made.
+// unlinkedEvent is an event of a peer without a link: the peer's process is gone, or a link cannot be made.
 type unlinkedEvent struct {
 	peer   *peer
 	packet mpe.RxPacket
@@ -186,7 +185,7 @@ func (in *inbox) readLinks(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// read reads packets from a link until the batch is full or the limit on bytes is reached.
+// read reads packets from a link until the batch is full or the byte limit is reached.
 func (in *inbox) read(l *link, batch []mpe.RxPacket, room *int) (n int) {
 	if !l.reported || l.broken || len(batch) == 0 {
 		return 0

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nonce is a random number in a process's memory. A reader that finds it there is reading the right process;
-// the PID alone does not show this, because a PID may be reused after its process exits.
+// nonce is a random number in a process's memory. A reader that finds it there knows that it reads the right process;
+// the PID does not prove this, because a PID may be reused after its process exits.
 type nonce [nonceLen]byte
 
 func newNonce() *nonce {
@@ -19,8 +19,7 @@ func newNonce() *nonce {
 	return n
 }
 
-// memoryID is the address and the value of a process's nonce. The address is 0 if the process's memory must not be
-// read.
+// memoryID is the address and the value of a process's nonce. An address of 0 forbids reading the process's memory.
 type memoryID struct {
 	addr  uint64
 	nonce nonce
@@ -42,15 +41,14 @@ type remoteReader struct {
 	foundNonce nonce
 	to         [2]unix.Iovec
 	from       [2]unix.RemoteIovec
-	// entries holds the pagemap entries of the pages to read. It is long enough even for the smallest page
-	// size.
+	// entries holds the pagemap entries of the pages to read. It is large enough even for the smallest page size.
 	entries [(maxSingleCopy/minPageLen + 2) * pagemapEntry]byte
 }
 
 var errOtherMemory = errors.New("it is another process's memory")
 
-// read copies len(dst) bytes from addr in the process r. It blocks until they are resident. If it fails, dst is
-// undefined.
+// read copies len(dst) bytes from addr in the process r. It blocks until the pages are resident. If it fails, the
+// contents of dst are undefined.
 func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	rr.foundNonce = nonce{}
 	rr.to[0].Base = &rr.foundNonce[0]
@@ -59,8 +57,8 @@ func (rr *remoteReader) read(r *remote, dst []byte, addr uint64) error {
 	return rr.readv(r, 0, dst, addr)
 }
 
-// readResident is like read, but for memory that is known to be resident. It does not check the nonce, because
-// the pagemap already refers to the right process.
+// readResident is like read, but for memory known to be resident. It does not check the nonce, because the pagemap
+// refers to the right process already.
 func (rr *remoteReader) readResident(r *remote, dst []byte, addr uint64) error {
 	return rr.readv(r, 1, dst, addr)
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A ring is written by one side and read by the other. It is a sequence of records, each at a multiple of
-// recordAlign. A record is a word followed by a packet. The word is 0 until the packet is complete, so the
-// reader can poll it, and gets the start of the packet with the same cache line. The complete record's word
-// contains its position, in units of recordAlign, and the packet's length. If the part before the end of the
-// ring is too short for the next packet, the word there contains padding instead of a length. With
-// descriptorBit or advertBit in the length, the record has only a header and a descriptor. Positions are
-// counted from the start of the link and never wrap around.
+// A ring is written by one side and read by the other. It is a sequence of records, each at a multiple of recordAlign.
+// A record is a word followed by a packet. The word is 0 until the packet is complete, so the reader can poll it, and
+// gets the start of the packet with the same cache line. The complete record's word contains its position, in units of
+// recordAlign, and the packet's length. If the part before the end of the ring is too short for the next packet, the
+// word there contains padding instead of a length. With descriptorBit or advertBit in the length, the record contains
+// only a header and a descriptor. Positions count bytes from the start of the link and never wrap around.
 const (
 	// recordAlign is the length of a cache line.
 	recordAlign = 64
@@ -23,10 +22,10 @@ const (
 	paddingLength = 1<<32 - 1
 	// prepareLen is the number of bytes that prepare looks ahead.
 	prepareLen = 4 * recordAlign
-	// shortBit in the length of a record means that the record has a short header instead of a full one.
+	// shortBit in the length of a record means that its header is a short one.
 	shortBit = 1 << 29
-	// publishParts determines how often the reader updates the head: after it has read this fraction of the
-	// ring. Each update costs the writer a cache miss.
+	// publishParts is the fraction of the ring, as a divisor, after which the reader updates the head. Each update
+	// costs the writer a cache miss.
 	publishParts = 16
 )
 
@@ -54,7 +53,7 @@ func recordWord(pos uint64, length uint32) uint64 {
 // writer is the sending side of a ring.
 type writer struct {
 	ring []byte
-	// head is the position up to which the reader has read. It is in shared memory.
+	// head is the reader's position, in shared memory.
 	head *atomic.Uint64
 	// pos is the position of the next record. readHead is the last known value of head. The words at all multiples of
 	// recordAlign from pos up to clearedTo are 0.
@@ -131,8 +130,8 @@ func (w *writer) clearUpTo(pos uint64) {
 	w.clearedTo = pos + recordAlign
 }
 
-// prepare clears the free words after the next record. Short records then find them already cleared and in the cache,
-// although the reader's cache had these lines before.
+// prepare clears the free words after the next record. Short records then find their words cleared and in the writer's
+// cache, although the lines were in the reader's cache before.
 func (w *writer) prepare() {
 	for w.clearedTo < w.pos+prepareLen && w.clearedTo+recordAlign-w.readHead <= uint64(len(w.ring)) {
 		w.clearUpTo(w.clearedTo)
@@ -157,9 +156,9 @@ func (w *writer) hasSpace(n int) bool {
 type reader struct {
 	ring []byte
 	head *atomic.Uint64
-	// pos is the position of the next record, and published is the last value written to head.
+	// pos is the position of the next record. published is the last value written to head.
 	pos, published uint64
-	// slots holds the states of the writer's advertised buffers. It is in shared memory.
+	// slots holds the states of the writer's advertised buffers, in shared memory.
 	slots []byte
 }
 
@@ -170,8 +169,8 @@ func (r *reader) ready() bool {
 
 // nextInto returns the next packet, nil if no packet is available, or errCorruptRing. The bytes are in the ring and
 // valid until release, but the other side may still change them. If the payload of the packet, or of the message that
-// it announces, is not in the ring, nextInto returns only the header, and sets payload to its location. payload also
-// shows whether the header is a short one.
+// it announces, is not in the ring, nextInto returns only the header, and sets payload to the location of the payload.
+// payload.isShort reports whether the header is a short one.
 func (r *reader) nextInto(payload *remotePayload) (packet []byte, err error) {
 	*payload = remotePayload{}
 	size := len(r.ring)

@@ -8,9 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendPackets writes packets into the ring to peer, and returns the number accepted. Packets that do not fit,
-// or for which there is no link, are lost, which is not an error. The error is a *SendError; it reports a
-// mistake of the caller or a closed Conn, and then no packet was accepted.
+// SendPackets writes packets into the ring to peer, and returns the number accepted. SendPackets drops packets that do
+// not fit, and all packets if there is no link, without an error. A *SendError reports a mistake of the caller or a
+// closed Conn; then no packet was accepted.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (sent int, err error) {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Conn) SendShort(peer int, header *protocol.ShortHeader, payload []byte)
 	return sent
 }
 
-// send writes a packet into the ring. If the payload need not be copied, it exposes or advertises the payload
+// send writes a packet into the ring. If the payload need not be copied, send exposes or advertises the payload
 // instead.
 func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	if len(p.Payload) > max(MaxPayload, LongPayload(len(l.out.ring))) {
@@ -81,7 +81,7 @@ func (l *link) send(p *mpe.Packet, pipelined bool) bool {
 	return l.putTimed(p)
 }
 
-// putTimed writes a packet into the ring, and records the time that this takes.
+// putTimed writes a packet into the ring, and records the duration of the copy.
 func (l *link) putTimed(p *mpe.Packet) bool {
 	began := time.Now()
 	if !l.out.put(&p.Header, p.Payload) {
@@ -92,7 +92,7 @@ func (l *link) putTimed(p *mpe.Packet) bool {
 	return true
 }
 
-// publishDistance publishes to the peer whether long payload goes by single copy.
+// publishDistance tells the peer whether long payload is sent by single copy.
 func (l *link) publishDistance() {
 	far := uint64(0)
 	if l.distance.isFar {

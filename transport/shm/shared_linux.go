@@ -30,13 +30,13 @@ const (
 type sharedBuffers struct {
 	fd     int
 	ownMem []byte
-	// slots is the number of slots that are mapped here from each buffer, and mapped is the length of these
-	// slots and the states. The members of a communicator agree on a slot that all of them have mapped.
+	// slots is the number of slots that this process maps of each buffer, and mapped is the length in bytes of these
+	// slots and the states. The members of a communicator agree on a slot mapped by all of them.
 	slots, mapped int
-	// peerBuffers holds the peers' buffers, indexed by rank. The data of a process can be read after the process ends,
-	// until another process takes over the rank.
+	// peerBuffers holds the peers' buffers, indexed by rank. Data of a process remains readable after its exit, until
+	// another process takes over the rank.
 	peerBuffers []sharedBuffer
-	// awaitedSlots has a bit for each slot with a pending call of Await. Poll clears the bits.
+	// awaitedSlots contains a bit for each slot with a pending call of Await. Poll clears the bits.
 	awaitedSlots  atomic.Uint64
 	pendingAwaits [sharedSlots]struct {
 		rank     atomic.Int64
@@ -63,8 +63,8 @@ func newSharedBuffers(ranks int) (buffers *sharedBuffers, err error) {
 	return buffers, nil
 }
 
-// affordableSlots returns the number of slots per buffer for which the buffers of all ranks fit in a quarter of
-// the address space that is left to the process.
+// affordableSlots returns the number of slots per buffer for which the buffers of all ranks fit in a quarter of the
+// process's free address space.
 func affordableSlots(ranks int) int {
 	left, limited := rlimit.AddressSpaceLeft()
 	if !limited {
@@ -211,15 +211,15 @@ func (c *Conn) Await(rank, slot int, sequence uint64) {
 	a.rank.Store(int64(rank))
 	a.sequence.Store(sequence)
 	c.shared.awaitedSlots.Or(1 << slot)
-	// The peer may have published after the caller checked. In that case, Sleep may have seen neither a pending
-	// call of Await nor anything to poll, and the peer will not ring again.
+	// The peer may have published after the caller checked. In that case, Sleep may have found neither a pending call
+	// of Await nor anything to poll, and the peer will not ring again.
 	if c.hasPublished(slot) {
 		c.inbox.wake()
 	}
 }
 
-// reportPublished reports completed calls of Await. If a new call replaced a completed one, the new call is reported
-// along with it, and the caller makes it again if necessary.
+// reportPublished reports completed calls of Await. A report may also end a newer call for the same slot, which the
+// caller then repeats if necessary.
 func (c *Conn) reportPublished(batch []mpe.RxPacket) (n int) {
 	for left := c.shared.awaitedSlots.Load(); left != 0 && n < len(batch); left &= left - 1 {
 		if slot := bits.TrailingZeros64(left); c.hasPublished(slot) {

@@ -25,9 +25,8 @@ func (c *Conn) Sharing() (links, singleCopy int) {
 	return links, singleCopy
 }
 
-// LongPayload returns the maximum payload length in bytes of a packet to peer that is exposed. It is 0 if the
-// peer cannot fetch payload, or if the Conn is pipelined and the peer is near. The result may change with every
-// packet.
+// LongPayload returns the maximum payload length in bytes of an exposed packet to peer. It is 0 if the peer cannot
+// fetch payload, or if the Conn is pipelined and the peer is near. The result may change with every packet.
 func (c *Conn) LongPayload(peer int) int {
 	p, err := c.peer(peer)
 	if err != nil {
@@ -41,8 +40,8 @@ func (c *Conn) LongPayload(peer int) int {
 	return LongPayload(len(p.link.out.ring))
 }
 
-// Invalidate ends everything that is exposed to peer under number. It affects only the current link, because
-// other links have no live descriptors.
+// Invalidate revokes all payload exposed to peer under number. It affects only the current link, because other links
+// have no live descriptors.
 func (c *Conn) Invalidate(peer int, number uint64) {
 	p, err := c.peer(peer)
 	if err != nil || number == 0 {
@@ -61,16 +60,16 @@ func (in *inbox) recordRemote(to *mpe.RxPacket, l *link, a remotePayload) {
 	in.pendingGets = append(in.pendingGets, pendingGet{link: l, packet: to.Bytes, remotePayload: a})
 }
 
-// pendingGet describes the payload, not yet fetched, of a packet that Poll has returned.
+// pendingGet describes the payload, not yet fetched, of a packet returned by Poll.
 type pendingGet struct {
 	link   *link
 	packet []byte
 	remotePayload
 }
 
-// Fetch copies payload that is still in its sender's memory to dst. If the payload is not resident, Fetch
-// returns false, and the packet arrives again, with its payload, once it is. If a resident payload cannot be
-// read, the link ends; the next link retransmits all unacknowledged packets through the ring.
+// Fetch copies payload that is still in its sender's memory to dst. If the payload is not resident, Fetch returns
+// false, and Poll returns the packet again, with its payload, once it is. If resident payload cannot be read, Fetch
+// ends the link; the next link retransmits all unacknowledged packets through the ring.
 func (c *Conn) Fetch(a *mpe.RxPacket, dst []byte) bool {
 	in := c.inbox
 	if a.Ticket < 0 || a.Ticket >= len(in.pendingGets) {

@@ -19,8 +19,8 @@ func (c *Conn) Wakeup() int {
 	return c.inbox.doorbell.eventFD
 }
 
-// Sleep makes the next packet to arrive ring the bell, even if Poll is called in the meantime. The bell stays
-// readable until Sleep is called again. Sleep returns false if Poll would find something.
+// Sleep makes the next packet to arrive ring the bell, even if Poll is called in the meantime. The bell stays readable
+// until the next call of Sleep. Sleep returns false if Poll would find something.
 func (c *Conn) Sleep() bool {
 	in := c.inbox
 	if c.linksChanged.Load() || in.linksPending {
@@ -33,7 +33,7 @@ func (c *Conn) Sleep() bool {
 	if in.asleep {
 		in.doorbell.reset()
 	}
-	// Either a peer sees that we are asleep, or we see its packet.
+	// Either the peer sees that we are asleep, or we see its packet.
 	asleep.Store(1)
 	in.asleep = true
 	if !c.linksChanged.Load() && !in.ready() && !c.anyPublished() {
@@ -55,8 +55,8 @@ func (in *inbox) ready() bool {
 	return false
 }
 
-// Recv waits for packets. It returns each as an mpe.RxDatagram, whose bytes are in the shared memory. It
-// reports a new link as an mpe.RxConnected, and a link that ended because it was corrupt as an mpe.RxBroken.
+// Recv waits for packets. It returns each one as an mpe.RxDatagram, whose bytes are in the shared memory. It reports a
+// new link as an mpe.RxConnected, and a link closed because of invalid data as an mpe.RxBroken.
 func (c *Conn) Recv(batch []mpe.RxPacket) (int, error) {
 	if len(batch) == 0 {
 		return 0, fmt.Errorf("shm: rank %d: Recv into an empty batch", c.cfg.Rank)

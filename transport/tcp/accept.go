@@ -35,7 +35,7 @@ func (c *Conn) acceptAll() {
 	}
 }
 
-// peerAtIP returns the lower-ranked peer with the given IP, or nil. Only lower ranks dial us.
+// peerAtIP returns the lower-ranked peer with the given IP, or nil. Higher ranks never dial us.
 func (c *Conn) peerAtIP(ip netip.Addr) *peer {
 	for _, p := range c.peers[:c.cfg.Rank] {
 		if p == nil {

@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// blockLen is the length in bytes of the blocks of an outbox. Pending bytes are copied into a block once
-	// and never moved.
+	// blockLen is the length in bytes of the blocks of an outbox. Pending bytes are copied into a block once, and stay
+	// there until they are written.
 	blockLen = 64 << 10
-	// writeBlocks is the maximum number of blocks in one write. A small limit means that the write deadline
-	// requires progress, not a minimum speed (see writeLen).
+	// writeBlocks is the maximum number of blocks in one write. With this limit, the write deadline requires progress,
+	// not a minimum speed (see writeLen).
 	writeBlocks = writeLen / blockLen
 	// spareBlocks is the number of empty blocks that an outbox keeps for the next burst.
 	spareBlocks = 128
@@ -20,7 +20,7 @@ const (
 type blocks struct {
 	// list holds the bytes in order; only its last block may be partly filled.
 	list [][]byte
-	// queuedBytes is the number of bytes queued or being written, and limit is its maximum.
+	// queuedBytes is the number of bytes queued or being written. limit is its maximum.
 	queuedBytes, limit int
 	spare              [][]byte
 }

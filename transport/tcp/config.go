@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// DefaultWriteTimeout is the time for which a peer may accept no data before its connection is closed.
+	// DefaultWriteTimeout is the maximum time for which a peer may accept no data before its connection is closed.
 	DefaultWriteTimeout = 10 * time.Second
-	// DefaultSendQueue is half of the data that the extended profile allows in flight to one peer, or 512
-	// packets of 32 KiB. A congestion window only grows to this size after a long time without loss. When the
-	// queue overflows, the lost packets halve the window.
+	// DefaultSendQueue is half of the data that the extended profile allows in flight to one peer, or 512 packets of 32
+	// KiB. A congestion window reaches this size only after a long time without loss. If the queue overflows, the
+	// dropped packets halve the window.
 	DefaultSendQueue = 8 << 20
 	// DefaultHandshakeTimeout limits the TLS handshake of a new connection.
 	DefaultHandshakeTimeout = 5 * time.Second
@@ -22,7 +22,7 @@ const (
 	maxHandshakes = 4
 	// dialTimeout limits one attempt to connect. It does not include the TLS handshake.
 	dialTimeout = 5 * time.Second
-	// drainTime is the time that Close allows for pending data to reach the peers.
+	// drainTime is the time for which Close waits for pending data to reach the peers.
 	drainTime = 500 * time.Millisecond
 	// acceptPause is the pause after accept fails, usually because the process has no file descriptors left.
 	acceptPause = 100 * time.Millisecond
@@ -42,7 +42,7 @@ const (
 
 // Config configures a Conn: its rank, the rank map, and how it treats its peers.
 type Config struct {
-	// Rank is the local rank. Map has the addresses of all ranks; the peers are the other ranks of kind
+	// Rank is the local rank. Map contains the addresses of all ranks; the peers are the other ranks of kind
 	// rankmap.Software.
 	Rank int
 	Map  *rankmap.Map
@@ -53,7 +53,7 @@ type Config struct {
 	// stream invalid. 0 means no limit other than the size field. MaxWords does not apply to the extended
 	// profile, whose packets are short.
 	MaxWords uint32
-	// WriteTimeout is the time for which a peer may accept no data before its connection is closed. 0 means
+	// WriteTimeout is the maximum time for which a peer may accept no data before its connection is closed. 0 means
 	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
 	// SendQueue is the maximum number of bytes of extended-profile packets queued for one peer. Packets that do
@@ -67,7 +67,7 @@ type Config struct {
 	// DefaultBackoff.
 	Backoff func(n int) time.Duration
 
-	// isAlive reports whether a connection is alive. It is Conn.answers, except in tests.
+	// isAlive reports whether a connection is alive. It is Conn.answers except in tests, which replace it.
 	isAlive func(*Conn, *link) bool
 }
 
@@ -77,8 +77,8 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// DefaultBackoff returns a delay that doubles from 100 ms up to 5 s, less a random amount of up to a quarter,
-// so that the ranks of a cluster do not all dial at once.
+// DefaultBackoff returns a delay that doubles from 100 ms up to 5 s, less up to a quarter at random, so that the ranks
+// of a cluster do not all dial at the same time.
 func DefaultBackoff(n int) time.Duration {
 	d := maxBackoff
 	if n < 10 {

@@ -23,18 +23,18 @@ type Conn struct {
 	ln        *net.TCPListener
 	// reserve provides a file descriptor when the process has run out of them.
 	reserve rlimit.Reserve
-	// peers is indexed by rank; entries of ranks that are not peers are nil.
+	// peers is indexed by rank. The entry of a rank that is not a peer is nil.
 	peers []*peer
 
-	// unknownPeer stands in for the peer when a connection comes from an address that no peer has.
+	// unknownPeer takes the place of the peer for connections from unknown addresses.
 	unknownPeer peer
 
 	queue queue
 	// returnedEvents holds the events that the last call of Recv returned.
 	returnedEvents [recvBatch]event
 
-	// inbox is polled by goroutines that wait for packets. It is nil if the Conn cannot be polled. With an
-	// inbox, the queue carries only events that do not arrive on a connection.
+	// inbox reads packets when a waiting goroutine polls it. It is nil if the Conn cannot be polled. With an inbox, the
+	// queue carries only events that do not arrive on a connection.
 	inbox *inbox
 
 	// ctx is canceled when the Conn is closed, and dialCtx is canceled when closing begins. tasks tracks the goroutines
@@ -54,7 +54,7 @@ var (
 // a *CredentialError if the peers would reject the rank's certificate.
 func Listen(cfg Config) (*Conn, error) { return listen(cfg, true) }
 
-// listen implements Listen. The Conn can be polled if poll is true and canUseInbox returns true.
+// listen implements Listen. The Conn can be polled if poll is set and canUseInbox returns true.
 func listen(cfg Config, poll bool) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("tcp: rank %d is not in the rank map", cfg.Rank)
@@ -152,12 +152,12 @@ func keepAlive() net.KeepAliveConfig {
 // LocalAddr returns the address to which the rank is bound.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.localAddr }
 
-// Reliable returns true, because no data is lost while a connection lasts.
+// Reliable returns true: no data is lost as long as its connection exists.
 func (c *Conn) Reliable() bool { return true }
 
-// Close closes the listener and all connections, and returns when all goroutines of the Conn have exited. A
-// pending Recv returns mpe.ErrTransportClosed. The peers have half a second to read pending data and to close
-// the connection.
+// Close closes the listener and all connections, and returns when all goroutines of the Conn have exited. A pending
+// Recv returns mpe.ErrTransportClosed. Close waits up to half a second for the peers to read pending data and to close
+// the connections.
 func (c *Conn) Close() error {
 	c.stopDialing()
 	c.ln.Close() // its only error: already closed
@@ -172,8 +172,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// drain waits until all outboxes have been written. They hold CLOSE packets, and acknowledgements that the
-// peers need to finish cleanly.
+// drain waits until all outboxes are written. They contain CLOSE packets, and acknowledgements that the peers need for
+// a clean shutdown.
 func (c *Conn) drain() {
 	var links []*link
 	for _, p := range c.peers {

@@ -21,8 +21,8 @@ func (c *Conn) keepDialing(p *peer) {
 		case err == nil:
 			connected = true
 			if c.serve(p, conn.(*net.TCPConn)) {
-				// If the peer closes the connection at once, for example because its rank map does not list us,
-				// the back-off is not reset.
+				// If the peer closes the connection at once, for example because its rank map does not list us, the
+				// back-off keeps growing.
 				n = 0
 			}
 		case connected && isRefused(err):
@@ -42,7 +42,7 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// dial connects to the current address of p. It aborts if p moves to another address.
+// dial connects to the current address of p. It gives up when the address of p changes.
 func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(c.dialCtx)
 	defer cancel()
@@ -50,8 +50,7 @@ func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	return dialer.DialContext(ctx, network(addr), addr.String())
 }
 
-// serve runs the connection conn with p, which either side may have dialed. It reports whether the connection
-// worked.
+// serve runs the connection conn with p, dialed by either side. It reports whether the connection worked.
 func (c *Conn) serve(p *peer, conn *net.TCPConn) (worked bool) {
 	stream, err := c.secureConn(p, conn)
 	return err == nil && c.runLink(p, conn, stream)

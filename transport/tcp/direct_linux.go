@@ -14,13 +14,13 @@ import (
 const directPackets = maxReadLen / (protocol.ExtHeaderLen + protocol.MaxStreamPayload)
 
 // directReader reads payload straight into a caller's memory. It handles consecutive packets of one message, each of
-// maximum length. All other data is moved to the reader's buffer. If only a part of an expected packet is received,
-// that part stays where it was placed. The next read continues the packet, or skips the rest of it if the placement no
-// longer exists, as if the network had lost the packet.
+// maximum length. It moves all other data to the reader's buffer. A partly received packet stays where it was placed.
+// The next read continues the packet or, if the placement no longer exists, skips the rest of it, as if the network had
+// lost the packet.
 type directReader struct {
 	// partialBytes is the number of bytes received so far of a partial packet that was placed directly, or 0.
-	// partialHead is the header of that packet. partialAddr is the address of its payload; as a uintptr it does not
-	// keep the memory alive.
+	// partialHead is the header of that packet. partialAddr is the address of its payload, a uintptr so that it does
+	// not keep the memory alive.
 	partialBytes int
 	partialHead  [protocol.ExtHeaderLen]byte
 	partialAddr  uintptr
@@ -32,7 +32,7 @@ type directReader struct {
 	msg   unix.Msghdr
 }
 
-// read reads into the memory of a placement. It describes the complete packets in batch, except for their
+// read reads into the memory of a placement. For each complete packet it fills an entry of batch, except for the
 // sender. It returns the number of complete packets, followed by the results of recvmsg.
 func (d *directReader) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (taken, n int, errno unix.Errno) {
 	r, at := &w.in, *to
@@ -91,7 +91,7 @@ func (d *directReader) continuesPartial(at *mpe.Placement) bool {
 		matchesPlacement(at, d.partialHead[:], min(len(at.Buf), protocol.MaxStreamPayload))
 }
 
-// skipPartial makes the reader skip the rest of the partial packet. The packet is lost.
+// skipPartial drops the partial packet: the reader skips the rest of it.
 func (d *directReader) skipPartial(r *reader) {
 	_, payload, _ := protocol.ParseExtendedHeader(d.partialHead[:])
 	r.offset += int64(d.partialBytes)
@@ -99,8 +99,8 @@ func (d *directReader) skipPartial(r *reader) {
 	d.partialBytes = 0
 }
 
-// matchesPlacement reports whether head is the header of the packet that the placement at is waiting for, with the
-// given payload length.
+// matchesPlacement reports whether head is the header of the packet that placement at expects, with the given payload
+// length.
 func matchesPlacement(at *mpe.Placement, head []byte, payload int) bool {
 	h, bytes, defect := protocol.ParseExtendedHeader(head)
 	return defect.OK() && int(bytes) == payload && at.MatchesHeader(&h)
@@ -143,8 +143,8 @@ func (w *wire) recvmsg(msg *unix.Msghdr, iovs []unix.Iovec) (int, unix.Errno) {
 	return int(n), 0
 }
 
-// mayContinue reports whether the next packet may be the one that the placement at is waiting for. This is
-// possible if the reader holds nothing of that packet, or only its header and a part of its payload.
+// mayContinue reports whether the next packet may be the one that placement at expects. This is possible if the reader
+// holds nothing of that packet, or only its header and a part of its payload.
 func (r *reader) mayContinue(at *mpe.Placement) bool {
 	have := r.buf[r.start:r.end]
 	if len(have) < protocol.ExtHeaderLen {

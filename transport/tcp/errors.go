@@ -11,8 +11,8 @@ import (
 
 // Causes of a SendError.
 var (
-	// ErrNotConnected means that there is no connection to the peer, or that the connection broke while the
-	// packet was being sent. Once there is a new connection, Recv returns an mpe.RxConnected.
+	// ErrNotConnected means that there is no connection to the peer, or that the connection broke while the packet was
+	// being sent. Recv returns an mpe.RxConnected when a new connection is made.
 	ErrNotConnected = errors.New("not connected")
 	// ErrNoPeer means that the rank map does not list the peer, or does not list it as a software rank.
 	ErrNoPeer = errors.New("no such peer on TCP")
@@ -61,7 +61,7 @@ type SendError struct {
 	// Err is the cause: ErrNotConnected, ErrNoPeer, ErrProfile, an error of package protocol, or
 	// mpe.ErrTransportClosed.
 	Err error
-	// LastErr is the error of the last attempt to connect or to write, or nil.
+	// LastErr is the error of the last attempt to connect or to write, nil if no such attempt failed.
 	LastErr error
 }
 

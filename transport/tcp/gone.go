@@ -14,8 +14,8 @@ import (
 // isRefused reports whether the peer's host answered that no process listens on the port.
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// reportGone makes Recv and Poll report that the process of p is gone, unless p has a new connection by now.
-// Only the extended profile has a rule for this; for other peers reportGone is a no-op.
+// reportGone makes Recv and Poll report that the process of p is gone, unless p already has a new connection. Only the
+// extended profile defines this report; for other peers reportGone is a no-op.
 func (c *Conn) reportGone(p *peer) {
 	if p.profile != protocol.Extended {
 		return
@@ -30,12 +30,12 @@ func (c *Conn) reportGone(p *peer) {
 	}
 }
 
-// goneDelay is the time that afterConnection waits for a lower rank to dial again before it probes the rank. A
+// goneDelay is the time for which afterConnection waits for a lower rank to dial again before it probes the rank. A
 // rank that only lost its connection dials again within 100 ms (C5).
 const goneDelay = 250 * time.Millisecond
 
-// afterConnection determines whether p, a lower rank whose connection was lost, is still running. If p is gone,
-// afterConnection reports it once.
+// afterConnection determines whether p, a lower rank whose connection was lost, is still running. If the process of p
+// is gone, afterConnection reports that once.
 func (c *Conn) afterConnection(p *peer) {
 	if p.profile != protocol.Extended {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// run does the part of Conn.runLink that follows admission, for a Conn without reading goroutines. It makes conn the
-// connection to p, and returns when the connection ends.
+// run is the part of Conn.runLink after admission, for a Conn without reading goroutines. It makes conn the connection
+// to p, and returns when the connection is closed.
 func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	from := remoteAddr(conn)
 	fd, err := progress.TakeDescriptor(conn)
@@ -36,7 +36,7 @@ func (in *inbox) run(p *peer, conn *net.TCPConn) (worked bool) {
 	return w.hasReceived.Load()
 }
 
-// add queues a new link. Poll reports it only after all data from the previous link has been read. add returns
+// add queues a new link. Poll reports the link only after it has read all data from the previous link. add returns
 // false if the inbox is closed.
 func (in *inbox) add(l *link) bool {
 	in.newLinksMu.Lock()
@@ -139,7 +139,7 @@ func (in *inbox) register(l *link) bool {
 	return true
 }
 
-// endLink marks a link as finished: it delivers no more data.
+// endLink marks a link as ended: the link delivers no more data.
 func (in *inbox) endLink(l *link, reason error) {
 	l.close(reason)
 	l.wire.ended = true
@@ -173,7 +173,7 @@ func (in *inbox) removeLink(l *link) {
 	in.free(l)
 }
 
-// free releases the resources of a link. Its reader must no longer be in use.
+// free releases the resources of a link. The link's reader must not be in use.
 func (in *inbox) free(l *link) {
 	w := l.wire
 	w.mu.Lock()
@@ -188,7 +188,7 @@ func (in *inbox) free(l *link) {
 	close(l.done)
 }
 
-// close ends all links, after giving the peers time to read pending data.
+// close closes all links, after waiting for the peers to read pending data.
 func (in *inbox) close() {
 	in.closeOnce.Do(func() {
 		in.newLinksMu.Lock()
@@ -211,8 +211,8 @@ func (in *inbox) close() {
 	})
 }
 
-// drain gives the peers time to read pending data: CLOSE packets, and acknowledgements that they need to finish
-// cleanly. It returns when all peers have closed their connections, or after drainTime.
+// drain waits for the peers to read pending data: CLOSE packets, and acknowledgements that they need for a clean
+// shutdown. It returns when all peers have closed their connections, or after drainTime.
 func (in *inbox) drain(all []*link) {
 	deadline := time.Now().Add(drainTime)
 	scrap := make([]byte, readLen)

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// recordFailure records why there is no connection to p. If the cause is a limit of this process and it persists,
-// recordFailure reports a peer of the extended profile as unreachable, on every call while the limit persists.
+// recordFailure records why there is no connection to p. If a limit of this process is the cause and persists, each
+// call also reports p as unreachable, provided that p uses the extended profile.
 func (c *Conn) recordFailure(p *peer, err error) {
 	err = rlimit.Descriptor(err)
 	if !p.recordFailure(err) || p.profile != protocol.Extended {
@@ -23,11 +23,12 @@ func (c *Conn) recordFailure(p *peer, err error) {
 	}
 }
 
-// acceptTimeout is the maximum time that refuseCaller waits for a connection. None may arrive: without descriptors,
-// accept fails even if no peer is dialing.
+// acceptTimeout is the maximum time for which refuseCaller waits for a connection. Possibly no peer is dialing: without
+// free descriptors, accept fails even then.
 const acceptTimeout = 100 * time.Millisecond
 
-// refuseCaller resets the next incoming connection if err, from accept, means that the process has no descriptor left.
+// refuseCaller resets the next incoming connection if err, from accept, means that the process has run out of
+// descriptors.
 func (c *Conn) refuseCaller(err error) {
 	if !rlimit.Is(err) {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// peer is a rank to which a Conn has, or may have, a connection.
+// peer is a rank that a Conn may have a connection to.
 type peer struct {
 	rank    int
 	profile protocol.Profile
@@ -24,30 +24,30 @@ type peer struct {
 	// link uses it.
 	freeChunks chan *chunk
 	chunksMade int
-	// tailChunk is the chunk of the last payload or packet that this peer added to the queue. It is nil if another
-	// event followed, or if the chunk was taken from the queue. brokenQueued is the number of queued mpe.RxBroken. The
-	// queue owns both.
+	// tailChunk is the chunk of the last payload or packet that this peer added to the queue. It is nil once another
+	// event follows or the chunk leaves the queue. brokenQueued is the number of queued mpe.RxBroken. The queue owns
+	// both.
 	tailChunk    *chunk
 	brokenQueued int
 
-	// sendParts holds the two parts of a packet that is being sent, and buffers holds the part of it not yet
-	// written. They are fields so that a send does not allocate.
+	// sendParts holds the two parts of the packet being sent, and buffers the part of it not yet written. They are
+	// fields so that a send does not allocate.
 	sendParts [2][]byte
 	buffers   net.Buffers
 
-	// admissionMu is held while a connection is becoming the link. candidates is the number of connections
-	// waiting for that.
+	// admissionMu is held while a connection is replacing the link. candidates is the number of connections waiting for
+	// the lock.
 	admissionMu sync.Mutex
 	candidates  atomic.Int32
 
-	// addrChanged has an element if the peer has a new address to dial.
+	// addrChanged contains an element if the peer has a new address to dial.
 	addrChanged chan struct{}
 
 	mu sync.Mutex
 	// addr is the peer's address; tls is nil for plain connections.
 	addr netip.AddrPort
 	tls  *tls.Config
-	// stopDial cancels a pending dial of the previous address.
+	// stopDial cancels a pending dial of the peer's previous address.
 	stopDial context.CancelFunc
 	link     *link // nil while there is no connection
 	// lastError is the error that ended the last connection or the last attempt to connect.
@@ -58,15 +58,16 @@ type peer struct {
 	handshaking []*net.TCPConn
 }
 
-// currentLink returns the link, or nil and the error that ended the last connection or the last attempt to connect.
+// currentLink returns the link. Without a link, it returns nil and the error that ended the last connection or the last
+// attempt to connect.
 func (p *peer) currentLink() (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.link, p.lastError
 }
 
-// recordFailure records why a connection failed. It reports whether a limit of the process has prevented connections
-// for some time.
+// recordFailure records why a connection failed. It reports whether a limit of the process is the cause and has
+// persisted for some time.
 func (p *peer) recordFailure(err error) (limited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +75,7 @@ func (p *peer) recordFailure(err error) (limited bool) {
 	return p.link == nil && p.limitWatch.HasLasted(err, time.Now())
 }
 
-// replace makes l the peer's link, and returns the previous link or nil.
+// replace makes l the peer's link, and returns the previous link, if any.
 func (p *peer) replace(l *link) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +84,7 @@ func (p *peer) replace(l *link) *link {
 	return old
 }
 
-// remove removes l, which is closed, unless another link has already replaced it.
+// remove removes the closed link l, unless another link has already replaced it.
 func (p *peer) remove(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +103,7 @@ var (
 type link struct {
 	peer *peer
 	from netip.AddrPort
-	// wire carries the packets if goroutines poll for them. conn, stream and out are nil then.
+	// wire carries the packets if goroutines poll for them; conn, stream and out are then nil.
 	wire *wire
 	conn *net.TCPConn
 	// stream is conn, or the TLS connection on top of it.
@@ -111,8 +112,8 @@ type link struct {
 	hasData bool
 	// out queues packets to be written to a peer of the extended profile.
 	out *outbox
-	// closing is closed when the first reason to end the connection occurs. done is closed when the link
-	// delivers nothing more to the queue or the inbox.
+	// closing is closed when the first reason to end the connection occurs. done is closed once the link delivers
+	// nothing more to the queue or the inbox.
 	closing, done chan struct{}
 	closeOnce     sync.Once
 	// reason is the reason for closing.
@@ -133,7 +134,7 @@ func remoteAddr(conn *net.TCPConn) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// Read reads from the stream. It explains errors caused by TLS.
+// Read reads from the stream. It adds an explanation to errors caused by TLS.
 func (l *link) Read(b []byte) (int, error) {
 	n, err := l.stream.Read(b)
 	if l.stream == net.Conn(l.conn) {
@@ -147,8 +148,8 @@ func (l *link) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// close ends the connection. If it is called more than once, the first reason is kept. It sends no TLS alert,
-// because that could block if the peer does not read.
+// close closes the connection for the given reason; only the first call takes effect. It sends no TLS alert, which
+// could block if the peer does not read.
 func (l *link) close(reason error) {
 	l.closeOnce.Do(func() {
 		l.reason = reason
@@ -169,10 +170,10 @@ func (l *link) closeWrite() {
 	}
 }
 
-// runLink makes conn the connection to p, and reads from it until it ends. Data is read and written through stream.
-// It reports whether the peer sent a packet. All events of the previous connection precede the events of conn
-// in the queue; data not yet written to the previous connection is lost. If the previous connection is alive,
-// runLink closes conn instead.
+// runLink makes conn the connection to p, and reads from it until it is closed. Data is read and written through
+// stream. It reports whether the peer sent a packet. All events of the previous connection precede the events of conn
+// in the queue; data not yet written to the previous connection is lost. If the previous connection is alive, runLink
+// closes conn instead.
 func (c *Conn) runLink(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool) {
 	if !c.admit(p, conn, stream) {
 		return false
@@ -208,7 +209,7 @@ func (c *Conn) runLink(p *peer, conn *net.TCPConn, stream net.Conn) (worked bool
 	return worked
 }
 
-// isInvalidData reports whether err is about the data that the peer sent, not about the network.
+// isInvalidData reports whether err concerns the data sent by the peer, not the network.
 func isInvalidData(err error) bool {
 	var frame *protocol.FrameError
 	var tlsErr *TLSError

@@ -9,13 +9,13 @@ const (
 	// answerTime is the maximum time that the peer's host may take to answer a probe of the existing connection
 	// when another one arrives (C2).
 	answerTime = time.Second
-	// maxCandidates is the maximum number of connections from one peer that wait while the existing one is
-	// probed. Any further ones are closed.
+	// maxCandidates is the maximum number of connections from one peer that wait while the existing one is probed.
+	// Further connections are closed.
 	maxCandidates = 4
 )
 
-// admit reports whether a connection from p may become its link. If so, it returns with p.admissionMu held; the caller
-// releases it once the link is in place. A plain connection does not replace one that is alive, because a peer is
+// admit reports whether a connection from p may become its link. If so, it returns with p.admissionMu held, which the
+// caller releases once the link is in place. A plain connection does not replace one that is alive, because a peer is
 // identified only by its IP address.
 func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	if p.candidates.Add(1) > maxCandidates {
@@ -34,8 +34,8 @@ func (c *Conn) admit(p *peer, conn *net.TCPConn, stream net.Conn) bool {
 	return false
 }
 
-// rejectConn closes a connection, and reports it as mpe.RxBroken with a reason, or with an empty one if the address is
-// unknown.
+// rejectConn closes a connection, and reports it as mpe.RxBroken with the given reason, which is empty if the address
+// is unknown.
 func (c *Conn) rejectConn(p *peer, conn *net.TCPConn, reason string) {
 	c.queue.pushBroken(p, remoteAddr(conn), reason)
 	if c.inbox != nil {

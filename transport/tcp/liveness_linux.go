@@ -73,9 +73,9 @@ func (c *Conn) answers(l *link) bool {
 	return false
 }
 
-// observe returns the state of a connection, and a time taken just before the state was read. Taking the time
-// first is safe however long the read takes: if the connection has been silent for longer than the time since
-// then, it really was silent throughout.
+// observe returns the state of a connection, and a time taken just before the state was read. The time is taken first
+// so that a slow read is harmless: if the reported silence is longer than the time since then, the connection was
+// silent throughout.
 func observe(clock func() time.Duration, state func() (connState, bool)) (s connState, at time.Duration, ok bool) {
 	at = clock()
 	s, ok = state()

@@ -10,10 +10,10 @@ import (
 )
 
 // Prepare validates new peer addresses and credentials, and returns a function that applies them. move closes the
-// connections to peers whose address has changed, and keeps all other connections. m must have the same ranks as
-// Config.Map, with this rank at the same address; credentials must be nil if and only if Config.TLS was nil. The error
-// is a *SharedIPError, a *CredentialError, or an error that describes a change that is not allowed. If there is an
-// error, nothing has changed.
+// connections to peers with a new address, and keeps all other connections. m must have the same ranks as Config.Map,
+// with this rank at the same address; credentials must be nil if and only if Config.TLS was nil. The error is a
+// *SharedIPError, a *CredentialError, or an error that describes a change that is not allowed. On error, nothing
+// changes.
 func (c *Conn) Prepare(m *rankmap.Map, credentials *TLS) (move func(), err error) {
 	if m.Size() != c.cfg.Map.Size() || m.Addr(c.cfg.Rank) != c.localAddr || (credentials == nil) != (c.cfg.TLS == nil) {
 		return nil, fmt.Errorf("tcp: rank %d at %v: the address, the number of ranks (%d) and TLS cannot change",

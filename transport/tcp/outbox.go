@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// outbox queues packets of the extended profile to be written to one connection. It never waits for the
-// network: packets that do not fit are not accepted.
+// outbox queues packets of the extended profile to be written to one connection. It never waits for the network: it
+// rejects packets that do not fit.
 type outbox struct {
 	mu sync.Mutex
 	blocks
-	// wake has an element if there may be something to write.
+	// wake contains an element if there may be something to write.
 	wake chan struct{}
-	// closed is set when nothing more will be queued.
+	// closed is set once the outbox accepts no more packets.
 	closed bool
 
 	// writing holds the blocks being written, and buffers holds the part of them not yet written. The writer
@@ -41,7 +41,7 @@ func (o *outbox) enqueue(packets []mpe.Packet) int {
 	return taken
 }
 
-// takeBlocks moves the first blocks to writing and returns their number, which is 0 if the queue is empty.
+// takeBlocks moves the first blocks to writing and returns their number, 0 if the queue is empty.
 func (o *outbox) takeBlocks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,7 +77,7 @@ func (o *outbox) notify() {
 	}
 }
 
-// isDrained reports whether all data has been written and no more will be queued.
+// isDrained reports whether the outbox is closed and all of its data is written.
 func (o *outbox) isDrained() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

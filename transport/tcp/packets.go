@@ -13,9 +13,9 @@ const offPayload = 20
 
 // SendPackets sends packets of the extended profile and returns the number accepted: the packets that the kernel took
 // and the packets that are queued until it can take more. If CanPoll is false, all packets are queued for the
-// connection's writer. Packets that exceed Config.SendQueue, and packets to a peer without a connection, are dropped,
-// which is not an error. The error is a *SendError; it reports a mistake of the caller or a closed Conn, and then no
-// packet was accepted.
+// connection's writer. SendPackets drops packets that exceed Config.SendQueue, and packets to a peer without a
+// connection, without an error. A *SendError reports a mistake of the caller or a closed Conn; then no packet was
+// accepted.
 func (c *Conn) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	p, err := c.peer(peer)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 const hasPoll = true
 
 const (
-	// nearLinks is the largest number of links for which every poll reads from all of them. With more links, a
-	// poll reads from the link that last had data, and asks the epoll instance about the others, so its cost
-	// does not depend on the number of ranks.
+	// nearLinks is the maximum number of links at which every poll reads from all of them. With more links, a poll
+	// reads from the link that last delivered data, and asks the epoll instance about the rest, so that its cost does
+	// not depend on the number of ranks.
 	nearLinks = 2
-	// nearStreak is the maximum number of consecutive successful polls of the nearest link before the others
-	// are checked.
+	// nearStreak is the maximum number of consecutive successful polls of the nearest link before the other links are
+	// checked.
 	nearStreak = 8
 	// readyLinks is the maximum number of ready links that one epoll_wait reports.
 	readyLinks = 32
@@ -51,18 +51,18 @@ type inbox struct {
 
 	// mu is held by Poll, Sleep and Close. It guards the fields below.
 	mu sync.Mutex
-	// links are the links to read from; byRank holds the same links, indexed by rank.
+	// links are the links to read from, and byRank holds the same links by rank.
 	links  []*link
 	byRank []*link
-	// nearLink is the link that last had data. streak is the number of consecutive polls that found data there.
+	// nearLink is the link that last delivered data. streak is the number of consecutive polls that found data there.
 	// rotation is the index of the link to read first.
 	nearLink         *link
 	streak, rotation int
 	// backlogged is a link with received packets that did not fit in the last batch.
 	backlogged *link
-	// placements holds the placements passed to the current Poll, or nil.
+	// placements holds the placements passed to the current Poll. It is nil if the caller passed none.
 	placements *mpe.Placements
-	// endedLinks holds links that deliver nothing more and will be removed.
+	// endedLinks holds links that deliver nothing more, to be removed.
 	endedLinks []*link
 	events     [readyLinks]unix.EpollEvent
 }
@@ -227,8 +227,8 @@ func (in *inbox) read(l *link, batch []mpe.RxPacket) int {
 	return taken + in.deliver(l, batch[taken:])
 }
 
-// placement returns the placement that the next packet from a link may be for, or nil. If a partial packet was
-// placed directly and its placement no longer exists, the rest of the packet is skipped.
+// placement returns the placement for the next packet from a link, or nil if no placement matches. If a partial packet
+// was placed directly and its placement no longer exists, the rest of the packet is skipped.
 func (in *inbox) placement(l *link) *mpe.Placement {
 	var at *mpe.Placement
 	if in.placements != nil {
@@ -277,7 +277,7 @@ func (in *inbox) deliver(l *link, batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// endInvalid ends a link that delivered invalid data, and reports it.
+// endInvalid closes a link that delivered invalid data, and reports that.
 func (in *inbox) endInvalid(l *link, batch []mpe.RxPacket, err error) int {
 	in.endLink(l, err)
 	batch[0] = mpe.RxPacket{Kind: mpe.RxBroken, Peer: l.peer.rank, SourceAddr: l.from, Bytes: []byte(err.Error())}

@@ -7,19 +7,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxBroken is the maximum number of queued mpe.RxBroken per peer, or for all unknown addresses together. Any
-// further ones are not reported.
+// maxBroken is the maximum number of queued mpe.RxBroken per peer, or for all unknown addresses together. Further ones
+// are dropped.
 const maxBroken = 8
 
-// queue holds the events of all peers until Recv takes them. Its length is bounded by the number of chunks of
-// each peer, because every event needs a chunk or a part of one. The exceptions are mpe.RxBroken, mpe.RxPeerDied
-// (at most one per connection), and mpe.RxUnreachable.
+// queue holds the events of all peers until Recv returns them. Its length is bounded by the number of chunks of each
+// peer, because every event needs a chunk or a part of one. The exceptions are mpe.RxBroken, mpe.RxPeerDied (at most
+// one per connection), and mpe.RxUnreachable.
 type queue struct {
 	mu sync.Mutex
 	// events[head:] are pending.
 	events []event
 	head   int
-	// ready has an element if the queue may have events.
+	// ready contains an element if the queue may not be empty.
 	ready chan struct{}
 }
 
@@ -29,8 +29,8 @@ type event struct {
 	peer  *peer
 	from  netip.AddrPort
 	chunk *chunk // nil for mpe.RxBroken, mpe.RxPeerDied and mpe.RxUnreachable
-	// start and end delimit an mpe.RxDatagram within its chunk, which several packets may share. An event of
-	// any other kind has the whole chunk.
+	// start and end delimit an mpe.RxDatagram within its chunk, which several packets may share. An event of any other
+	// kind uses the whole chunk.
 	start, end int
 	// reason is the text of an mpe.RxUnreachable or mpe.RxBroken.
 	reason string
@@ -106,9 +106,9 @@ func (q *queue) add(ev event) {
 	}
 }
 
-// appendToTail copies bytes from b to the last payload of p in the queue, if that is still pending, until its chunk
-// is full. It returns the number of bytes copied. Otherwise a message that arrives in small pieces would use up
-// the chunks.
+// appendToTail copies bytes from b to the last payload of p in the queue, if that is still pending, until its chunk is
+// full. It returns the number of bytes copied. Without it, a message that arrives in small pieces would use up the
+// chunks.
 func (q *queue) appendToTail(p *peer, b []byte) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -120,8 +120,8 @@ func (q *queue) appendToTail(p *peer, b []byte) int {
 	return n
 }
 
-// addPacket queues a packet in the chunk that holds the last packet from p. It returns false if that packet is
-// no longer pending or the chunk is full. Otherwise small packets would use up the chunks.
+// addPacket queues a packet in the chunk that holds the last packet from p. It returns false if that packet is no
+// longer pending or the chunk is full. Without it, small packets would use up the chunks.
 func (q *queue) addPacket(p *peer, from netip.AddrPort, b []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// takeChunk returns an empty chunk. It reuses a free chunk, allocates one if there are fewer than maxChunks, or
-// waits for one to be freed. It returns nil if the link is closed first.
+// takeChunk returns an empty chunk. It reuses a free chunk, allocates one if there are fewer than maxChunks, or waits
+// for a chunk to be freed. It returns nil if the link is closed first.
 func (p *peer) takeChunk(l *link) *chunk {
 	select {
 	case ch := <-p.freeChunks:
@@ -45,7 +45,8 @@ func (c *Conn) enqueue(p *peer, l *link, kind mpe.RxKind, b []byte) bool {
 	return true
 }
 
-// readLink queues the data that arrives on l. It returns when l ends, with the reason.
+// readLink queues the data that arrives on l. It returns when l is closed. worked reports whether the peer sent a
+// packet, and err is the reason for the end.
 func (c *Conn) readLink(p *peer, l *link) (worked bool, err error) {
 	if p.profile == protocol.Extended {
 		return c.readPackets(p, l)

@@ -21,8 +21,8 @@ type reader struct {
 	// offset is the position of buf[start] in the stream.
 	offset int64
 	header protocol.ExtHeader // of the packet being examined
-	// skip is the number of following bytes that belong to a skipped packet. Until they are consumed, nothing
-	// is placed directly, because they could be mistaken for a header.
+	// skip is the number of following bytes that belong to a skipped packet. Until the reader has consumed them,
+	// nothing is placed directly, because they could be mistaken for a header.
 	skip int
 }
 
@@ -84,6 +84,6 @@ func (r *reader) next() ([]byte, error) {
 // hasHeader reports whether a complete header is available, so that next may return a packet or an error.
 func (r *reader) hasHeader() bool { return r.end-r.start >= protocol.ExtHeaderLen }
 
-// unreadBytes returns the number of bytes in the buffer that are not consumed yet; head returns these bytes.
+// unreadBytes returns the number of bytes in the buffer not yet consumed. head returns these bytes.
 func (r *reader) unreadBytes() int { return r.end - r.start }
 func (r *reader) head() []byte     { return r.buf[r.start:r.end] }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// secureConn performs the TLS handshake of a new connection, if the rank uses TLS, and returns the
-// stream that carries packets. On failure it closes the connection and records a *TLSError.
+// secureConn performs the TLS handshake of a new connection, if the rank uses TLS, and returns the stream that carries
+// packets. On failure it closes the connection and records a *TLSError.
 //
-// The dialing side completes the handshake before the other side has checked its certificate, so it learns of a
-// rejection only when it reads.
+// The dialing side completes the handshake before the other side has checked its certificate, so the dialing side
+// learns of a rejection only when it reads.
 func (c *Conn) secureConn(p *peer, conn *net.TCPConn) (net.Conn, error) {
 	_, config := p.addrAndTLS()
 	if config == nil {
@@ -49,9 +49,9 @@ func (c *Conn) secureConn(p *peer, conn *net.TCPConn) (net.Conn, error) {
 	return nil, tlsErr
 }
 
-// addHandshake records an accepted connection whose handshake begins. If there are already maxHandshakes of them, it
-// closes the oldest. That limit is enough for a peer that dials again before we notice the end of its last attempt, and
-// other processes with the same IP cannot keep the peer out.
+// addHandshake records an accepted connection whose handshake begins. If maxHandshakes are already in progress, it
+// closes the oldest. The limit allows a peer to dial again before we notice the end of its last attempt, and closing
+// the oldest prevents other processes with the same IP from keeping the peer out.
 func (p *peer) addHandshake(conn *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,10 +90,10 @@ func alertPlainPeer(conn *net.TCPConn) {
 }
 
 const (
-	// alertTimeout is the time that a peer without TLS has to read the alert.
+	// alertTimeout is the time for a peer without TLS to read the alert.
 	alertTimeout = time.Second
-	// recordAlert and recordHandshake are the first bytes of a TLS stream: an alert, or the hello of either
-	// side. The next byte is recordVersion. No ZRLMPI header begins with them.
+	// recordAlert and recordHandshake are the first bytes of a TLS stream: an alert, or the hello of either side. The
+	// next byte is recordVersion. No ZRLMPI header begins with these bytes.
 	recordAlert     = 21
 	recordHandshake = 22
 	recordVersion   = 3

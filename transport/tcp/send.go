@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// writeLen is the number of payload bytes written under one deadline. It is small so that the deadline requires
+// writeLen is the number of payload bytes written under one deadline. It is so small that the deadline requires
 // progress, not a minimum speed.
 const writeLen = 256 << 10
 
 // SendHeader sends one packet without a payload. Its error is a *SendError.
 func (c *Conn) SendHeader(peer int, header []byte) error { return c.send(peer, header, nil) }
 
-// SendData sends one DATA message. The shape is ignored, since a stream has none. The error is a *SendError.
+// SendData sends one DATA message. It ignores the shape, because a stream has no datagrams. The error is a *SendError.
 func (c *Conn) SendData(peer int, header, payload []byte, _ protocol.Shape) error {
 	return c.send(peer, header, payload)
 }

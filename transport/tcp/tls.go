@@ -15,8 +15,8 @@ import (
 // TLS configures the security of a rank's connections: TLS 1.3 with certificates on both sides. The
 // peer's certificate must be signed by the authority and contain the peer's IP address from the rank map.
 type TLS struct {
-	// Certificate is presented to the peers; it includes the private key. It is used at both ends of a
-	// connection, so if it lists extended key usages, they must include serverAuth and clientAuth.
+	// Certificate is presented to the peers; it includes the private key. Both ends of a connection use it, so any
+	// extended key usages that it lists must include serverAuth and clientAuth.
 	Certificate tls.Certificate
 	// Authority holds the certificates that sign the certificates of all ranks.
 	Authority *x509.CertPool
@@ -76,7 +76,7 @@ func parseCertificates(text []byte) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// Check returns the error that peers would report about this certificate if a rank at ip presented it.
+// Check returns the error that peers would report if a rank at ip presented this certificate.
 func (t *TLS) Check(ip netip.Addr) error {
 	fail := func(err error) error { return &CredentialError{What: "certificate", Err: err} }
 	if len(t.Certificate.Certificate) == 0 || t.Authority == nil {

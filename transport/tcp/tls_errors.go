@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// errPeerUsesTLS ends a plain connection on which a TLS record arrived.
+// errPeerUsesTLS is the error of a plain connection on which a TLS record arrived.
 var errPeerUsesTLS = errors.New("received a TLS record instead of a ZRLMPI packet: the peer uses TLS and this rank " +
 	"does not: configure tls on both, or on neither")
 
@@ -24,7 +24,7 @@ var errPeerUsesTLS = errors.New("received a TLS record instead of a ZRLMPI packe
 type CredentialError struct {
 	// What is "certificate", "key" or "authority".
 	What string
-	// Path is the file that the value was read from, or empty if it was not read from a file.
+	// Path is the file that the value comes from, empty if it does not come from a file.
 	Path string
 	Err  error
 }
@@ -57,8 +57,8 @@ func (e *TLSError) Error() string {
 // Unwrap returns the cause.
 func (e *TLSError) Unwrap() error { return e.Err }
 
-// TLSFault returns the *TLSError that prevented the last connection to a peer, or nil. It returns nil if the
-// peer is connected.
+// TLSFault returns the *TLSError that prevented the last connection to a peer. It returns nil if there was no such
+// error or the peer is connected.
 func (c *Conn) TLSFault(rank int) error {
 	var fault *TLSError
 	if l, last := c.peers[rank].currentLink(); l != nil || !errors.As(last, &fault) {
@@ -85,7 +85,7 @@ func (e *TLSError) advice() string {
 	return certificateAdvice(e.Err, "the peer")
 }
 
-// certificateAdvice returns a remedy for a certificate error. whose names the owner of the certificate.
+// certificateAdvice returns a remedy for a certificate error. whose names the certificate's owner.
 func certificateAdvice(err error, whose string) string {
 	var invalid x509.CertificateInvalidError
 	switch {
@@ -102,8 +102,8 @@ func certificateAdvice(err error, whose string) string {
 	return ""
 }
 
-// isTLSFault reports whether err, from a TLS connection, was caused by data that the peer sent or failed to
-// send. It returns false for network errors and for a peer that is gone.
+// isTLSFault reports whether err, from a TLS connection, was caused by data that the peer sent or failed to send.
+// Network errors, and errors that show that the peer is gone, do not count.
 func isTLSFault(err error) bool {
 	return !slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE,
 		syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH, context.Canceled},

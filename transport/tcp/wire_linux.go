@@ -11,8 +11,8 @@ import (
 
 // wire is a connection that is not registered with Go's network poller.
 //
-// Reading requires the inbox's lock, and writing requires the wire's own lock. The descriptor is closed with
-// the wire's lock held, while the inbox is not reading from it.
+// Reading requires the inbox's lock, and writing requires the wire's own lock. The inbox closes the descriptor with the
+// wire's lock held, and never while it reads from the descriptor.
 type wire struct {
 	mu sync.Mutex
 	fd int // -1 when closed
@@ -21,7 +21,7 @@ type wire struct {
 	in     reader
 	direct directReader
 	ended  bool
-	// hasReceived is set once a packet is received.
+	// hasReceived is set once a packet has been received.
 	hasReceived atomic.Bool
 
 	out outflow
@@ -40,8 +40,7 @@ func (w *wire) read() (int, unix.Errno) {
 	return int(n), 0
 }
 
-// shut shuts down both directions. The peer notices at once; the inbox notices after it has read the data received
-// before.
+// shut shuts down both directions. The peer notices at once, and the inbox after it has read the data received before.
 func (w *wire) shut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -68,13 +67,13 @@ type outflow struct {
 	blocks
 	// firstWritten is the number of bytes of the first block that have been written.
 	firstWritten int
-	// closed is set when no more packets are accepted. shutdown is set when the sending side has been shut down.
+	// closed is set once no more packets are accepted, and shutdown once the sending side has been shut down.
 	closed, shutdown bool
 	// registered is set if the wire is registered with the inbox's epoll instance. wantsWrite is set if the instance
-	// reports when the kernel can take more data.
+	// also reports that the kernel can accept more data.
 	registered, wantsWrite bool
-	// lastProgress is the time at which the kernel last took data. timer checks that this was not too long ago;
-	// timerRunning is set while the timer runs.
+	// lastProgress is the time at which the kernel last accepted data. timer checks that it is recent, and timerRunning
+	// is set while the timer runs.
 	lastProgress time.Time
 	timer        *time.Timer
 	timerRunning bool
@@ -83,7 +82,7 @@ type outflow struct {
 	iovs [2 * maxBurst]unix.Iovec
 }
 
-// refuse drops queued data, and makes the wire accept no more packets.
+// refuse drops queued data, and makes the wire reject further packets.
 func (o *outflow) refuse() {
 	o.closed = true
 	o.blocks = blocks{}

@@ -18,8 +18,8 @@ const (
 	flushWrites = 4
 )
 
-// send writes packets to l, and returns the number accepted. Packets that the kernel cannot take yet are
-// queued, up to Config.SendQueue bytes.
+// send writes packets to l, and returns the number accepted. It queues packets that the kernel cannot accept yet, up to
+// Config.SendQueue bytes.
 func (in *inbox) send(l *link, packets []mpe.Packet) int {
 	w := l.wire
 	w.mu.Lock()
@@ -59,7 +59,7 @@ func (in *inbox) sendLocked(l *link, packets []mpe.Packet) (taken int, err error
 }
 
 // writePackets writes as many packets as it can in one system call. It returns the number of packets accepted, and
-// whether the kernel can take no more data. The rest of a partly written packet is queued.
+// whether the kernel can accept no more data. It queues the rest of a partly written packet.
 func (w *wire) writePackets(packets []mpe.Packet) (taken int, full bool, err error) {
 	o := &w.out
 	parts, asked := 0, 0
@@ -97,10 +97,9 @@ func (w *wire) writePackets(packets []mpe.Packet) (taken int, full bool, err err
 	return len(packets), true, nil // not reached: fewer bytes were sent than requested
 }
 
-// sendmsg writes the first parts elements of iovs, and returns the number of bytes that the kernel took. It
-// makes a raw system call: a call with 2 MiB takes about 0.2 ms, during which Go's scheduler cannot reuse this
-// thread, but entering the scheduler, as a blocking call does, would add a twentieth to the time of the
-// message.
+// sendmsg writes the first parts elements of iovs, and returns the number of bytes that the kernel accepted. It makes a
+// raw system call: a call with 2 MiB takes about 0.2 ms, during which Go's scheduler cannot reuse this thread, but
+// entering the scheduler, as a blocking call does, would add a twentieth to the time of the message.
 func (w *wire) sendmsg(parts int) (int, error) {
 	o := &w.out
 	o.msg.Iov = &o.iovs[0]
@@ -121,7 +120,7 @@ func (w *wire) sendmsg(parts int) (int, error) {
 	}
 }
 
-// queueRest queues the rest of a packet after its first sent bytes were written. It ignores the limit, because
+// queueRest queues the rest of a packet whose first sent bytes have been written. It ignores the queue limit, because
 // without the rest the stream would be corrupt.
 func (o *outflow) queueRest(p *mpe.Packet, sent int) {
 	o.queuedBytes += protocol.ExtHeaderLen + len(p.Payload) - sent
@@ -132,7 +131,7 @@ func (o *outflow) queueRest(p *mpe.Packet, sent int) {
 	o.append(p.Payload[sent-protocol.ExtHeaderLen:])
 }
 
-// flush writes as much queued data as the kernel takes. The caller holds the wire's lock.
+// flush writes as much queued data as the kernel accepts. The caller holds the wire's lock.
 func (in *inbox) flush(l *link) error {
 	o := &l.wire.out
 	for range flushWrites {
@@ -164,7 +163,7 @@ func (in *inbox) flush(l *link) error {
 	return nil
 }
 
-// consume removes the first sent bytes, which have been written, from the queue.
+// consume removes the first sent bytes of the queue, which have been written.
 func (o *outflow) consume(sent int) {
 	if sent == 0 {
 		return
@@ -186,8 +185,8 @@ func (o *outflow) consume(sent int) {
 	o.remove(done)
 }
 
-// awaitWritable arranges for queued data to be written when the kernel can take it, and for the link to be closed if
-// the kernel takes none within the write timeout.
+// awaitWritable arranges for queued data to be written when the kernel can accept it. If the kernel accepts no data
+// within the write timeout, the link is closed.
 func (in *inbox) awaitWritable(l *link) {
 	o := &l.wire.out
 	if o.queuedBytes == 0 {
@@ -208,7 +207,7 @@ func (in *inbox) awaitWritable(l *link) {
 	}
 }
 
-// setWriteInterest enables or disables epoll notifications that the kernel can take more data.
+// setWriteInterest enables or disables the epoll notification that the kernel can accept more data.
 func (in *inbox) setWriteInterest(l *link, yes bool) {
 	o := &l.wire.out
 	if o.wantsWrite == yes {

@@ -12,8 +12,8 @@ import (
 
 var addrs atomic.Uint32
 
-// FreeAddr returns a loopback address whose port is free for UDP and TCP. Each call in a process returns a
-// different IP, and different processes use different IPs, so that packages can be tested in parallel.
+// FreeAddr returns a loopback address whose port is free for UDP and TCP. All IPs differ, within a process and between
+// processes, so that packages can be tested in parallel.
 func FreeAddr(t testing.TB) netip.AddrPort {
 	t.Helper()
 	n := addrs.Add(1)

@@ -16,8 +16,8 @@ const Timeout = 10 * time.Second
 type End struct {
 	mpe.Transport
 	RxPackets chan mpe.RxPacket
-	// gonePeers receives the peers of mpe.RxPeerDied and mpe.RxPeerClosed. These are kept apart from other packets because
-	// they arrive at an unpredictable time.
+	// gonePeers receives the peers of mpe.RxPeerDied and mpe.RxPeerClosed, separately from other packets because they
+	// arrive at an unpredictable time.
 	gonePeers chan int
 }
 

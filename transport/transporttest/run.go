@@ -155,7 +155,7 @@ func (e *End) checkMessage(header, payload []byte, shape protocol.Shape) error {
 	return nil
 }
 
-// checkPiece checks one packet of a message, of which there bytes were already received.
+// checkPiece checks one packet of a message. there is the number of bytes of the message already received.
 func checkPiece(packet mpe.RxPacket, stream bool, there int, lengths []int64) error {
 	kind := mpe.RxDatagram
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// datagrams holds the UDP sockets of a relay. Each socket is indexed by the rank that it stands for.
+// datagrams holds the UDP sockets of a relay. The index of each socket is the rank that the socket represents.
 type datagrams struct {
 	*Relay
 	conns   []*net.UDPConn
@@ -114,7 +114,7 @@ func (d *datagrams) sendDue(now time.Time) {
 	}
 }
 
-// send sends a datagram. The caller holds mu, so that datagrams leave in the order of their times.
+// send sends a datagram. The caller holds mu, so that datagrams are sent in order of due time.
 func (d *datagrams) send(x datagram) {
 	if _, err := d.conns[x.from].WriteToUDPAddrPort(x.bytes, d.plan.realAddrs.Addr(x.to)); err != nil && !d.closed {
 		d.counts.failed++

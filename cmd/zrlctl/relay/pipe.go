@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// maxDelayedPieces is the maximum number of pieces of a stream that are delayed at the same time. When it is reached,
-// the sender blocks.
+// maxDelayedPieces is the maximum number of pieces of a stream delayed at the same time. At the limit, the sender
+// blocks.
 const maxDelayedPieces = 1024
 
 // pipe is one direction of a connection.
@@ -18,21 +18,21 @@ type pipe struct {
 	*streams
 	from, to     int
 	source, sink *net.TCPConn
-	// ctx is done at the end of the connection; cancel resets the connection.
+	// ctx is done when the connection is closed; cancel resets the connection.
 	ctx    context.Context
 	cancel context.CancelFunc
 	pieces chan piece
 }
 
-// piece is all or part of a packet, and the time at which it is delivered.
+// piece is all or part of a packet, and the time at which to deliver it.
 type piece struct {
 	bytes []byte
 	due   time.Time
-	// isLast is true if the direction ends after this piece.
+	// isLast is set if the direction is closed after this piece.
 	isLast bool
 }
 
-// readLoop reads packets and decides their fate, until the source or the connection ends.
+// readLoop reads packets and decides their fate, until the source or the connection is closed.
 func (p *pipe) readLoop() {
 	defer close(p.pieces)
 	in := newSplitter(p.source)
@@ -55,7 +55,7 @@ func (p *pipe) readLoop() {
 			return
 		}
 		if x.isLast {
-			// The source is not notified. All further data from it is lost.
+			// The source is not notified: all further data from it is lost.
 			_, _ = io.Copy(io.Discard, p.source)
 			return
 		}
@@ -80,10 +80,10 @@ func (p *pipe) decideFate(kind impair.Kind, b []byte) (x piece, resets bool) {
 	return x, fate.Ending == impair.Resets
 }
 
-// foreverDelay is a delay that no relay outlives.
+// foreverDelay is a delay longer than any relay runs.
 const foreverDelay = 100 * 365 * 24 * time.Hour
 
-// writeLoop delivers each piece when it is due, until the direction or the connection ends.
+// writeLoop delivers each piece when it is due, until the direction or the connection is closed.
 func (p *pipe) writeLoop() {
 	for x := range p.pieces {
 		if !x.due.IsZero() {

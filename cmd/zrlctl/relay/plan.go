@@ -15,13 +15,13 @@ import (
 // Plan holds the real addresses of the ranks and the relay's addresses for them.
 type Plan struct {
 	cfg *config.Config
-	// Medium is the kind of transport that is relayed: Datagrams or Streams.
+	// Medium is the kind of transport to relay: Datagrams or Streams.
 	Medium impair.Medium
-	// realAddrs maps each rank to its real address, relayAddrs to the relay's address that other ranks use.
+	// realAddrs maps each rank to its real address. relayAddrs maps it to the relay's address that other ranks use.
 	realAddrs, relayAddrs *rankmap.Map
 }
 
-// DefaultPool is the default pool of relay addresses. It suits ranks on loopback addresses.
+// DefaultPool is the default pool of relay addresses, for ranks on loopback addresses.
 const DefaultPool = "127.27.18.0/24"
 
 // NewPlan assigns an address from the pool to each rank of cfg, which must be valid. The port is the port of the rank's
@@ -103,8 +103,8 @@ func (p *Plan) Addrs(rank int) (own, seen netip.AddrPort) {
 }
 
 // ConfigFor returns a configuration for a daemon or program that runs the given ranks, all of which the plan's
-// configuration must run. The settings of these ranks do not change; all other ranks become remote ranks at the relay's
-// addresses. Messages between the given ranks are not relayed.
+// configuration must run. ConfigFor does not change the settings of these ranks, and turns all other ranks into remote
+// ranks at the relay's addresses. Messages between the given ranks are not relayed.
 func (p *Plan) ConfigFor(local []int) (*config.Config, error) {
 	c := *p.cfg
 	c.Ranks = slices.Clone(c.Ranks)
@@ -129,5 +129,5 @@ func (p *Plan) ConfigFor(local []int) (*config.Config, error) {
 	return &c, c.Validate()
 }
 
-// Check returns an error that lists each rule of the script that cannot apply to these ranks, or nil.
+// Check returns an error that lists each rule of the script that cannot apply to these ranks, or nil if all can.
 func (p *Plan) Check(s impair.Script) error { return s.Check(p.Medium, p.cfg.Addrs()) }

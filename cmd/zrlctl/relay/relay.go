@@ -35,10 +35,10 @@ type socketSet interface {
 	close()
 }
 
-// counts holds the counters that are not kept for each direction.
+// counts holds the counters that do not distinguish directions.
 type counts struct {
 	unknownSource, failed uint64
-	// limitErr is the last error caused by the limit on file descriptors, or nil.
+	// limitErr is the last error caused by the limit on file descriptors, nil if none occurred.
 	limitErr error
 }
 
@@ -73,18 +73,19 @@ func (r *Relay) Close() {
 
 // Report holds the counters of a relay.
 type Report struct {
-	// Seconds is the uptime of the relay. Transport is udp or tcp.
+	// Seconds is the uptime of the relay in seconds. Transport is udp or tcp.
 	Seconds   float64 `json:"span_seconds"`
 	Transport string  `json:"transport"`
 	Seed      int     `json:"seed"`
-	// Rows counts the fates of packets by direction and type. Total is the sum of the rows.
+	// Rows counts the fates of packets by direction and type. Total is the sum of all rows.
 	Rows  []impair.Row `json:"rows"`
 	Total impair.Count `json:"total"`
-	// UnknownSource counts datagrams and connections from addresses that belong to no rank. They are not relayed.
+	// UnknownSource counts datagrams and connections from addresses that belong to no rank. The relay drops them.
 	UnknownSource uint64 `json:"unknown_source"`
 	// Failed counts packets that could not be forwarded, and connections that could not be made.
 	Failed uint64 `json:"failed"`
-	// Limit is the error of connections that failed because the process ran out of file descriptors, or empty.
+	// Limit is the error of connections that failed because the process ran out of file descriptors. It is empty if
+	// none did.
 	Limit string `json:"limit,omitempty"`
 	// SocketDrops counts datagrams that the system dropped because a receive buffer of the relay was full. These losses
 	// are not part of the script.

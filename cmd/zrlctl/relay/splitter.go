@@ -12,11 +12,12 @@ import (
 // maxPieceLen is the maximum number of payload bytes in a piece.
 const maxPieceLen = 32 << 10
 
-// splitter finds the packets in a stream of any profile. If there is no header where one is expected, as with
-// TLS, it treats the rest of the stream as payload.
+// splitter finds the packets in a stream of any profile. If it finds no header where it expects one, as with TLS, it
+// treats the rest of the stream as payload.
 type splitter struct {
 	reader *bufio.Reader
-	// payloadLeft is the number of payload bytes that follow. allPayload is set if the rest of the stream is payload.
+	// payloadLeft is the number of payload bytes that follow. allPayload is set if the rest of the stream counts as
+	// payload.
 	payloadLeft int64
 	allPayload  bool
 }
@@ -84,7 +85,7 @@ func (s *splitter) nextHeader() ([]byte, impair.Kind) {
 	return s.consume(n), kind
 }
 
-// lastBytes returns the last bytes of a stream that ends within a header. When called again, it returns the stream's
+// lastBytes returns the last bytes of a stream that ends within a header. On the next call, it returns the stream's
 // error.
 func (s *splitter) lastBytes() (impair.Kind, []byte, error) {
 	if n := s.reader.Buffered(); n > 0 {

@@ -11,10 +11,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 )
 
-// dialTimeout is the time-out for connecting to a rank.
+// dialTimeout is the timeout for connecting to a rank.
 const dialTimeout = 5 * time.Second
 
-// streams holds the TCP listeners of a relay. Each listener is indexed by the rank that it stands for.
+// streams holds the TCP listeners of a relay. The index of each listener is the rank that the listener represents.
 type streams struct {
 	*Relay
 	listeners []*net.TCPListener
@@ -74,7 +74,7 @@ func (s *streams) acceptLoop(to int, ln *net.TCPListener) {
 	}
 }
 
-// relayConn relays a connection until both directions end, the connection is reset, or the relay is closed.
+// relayConn relays a connection until both directions are closed, the connection is reset, or the relay is closed.
 func (s *streams) relayConn(from, to int, a *net.TCPConn) {
 	// The accepting rank identifies the dialing rank by its IP address. The system chooses the port.
 	dialer := net.Dialer{
@@ -90,7 +90,7 @@ func (s *streams) relayConn(from, to int, a *net.TCPConn) {
 	b := conn.(*net.TCPConn)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
-	// If something other than its peers ends the connection, reset it so that both peers notice.
+	// If anything other than its peers ends the connection, reset it, so that both peers notice.
 	stop := context.AfterFunc(ctx, func() { resetConn(a); resetConn(b) })
 	s.mu.Lock()
 	s.impairer.NewConnection(from, to)
@@ -112,7 +112,7 @@ func (s *streams) relayConn(from, to int, a *net.TCPConn) {
 	}
 }
 
-// resetConn closes a connection in such a way that its peer gets an error.
+// resetConn closes a connection with a reset, so that its peer gets an error.
 func resetConn(conn *net.TCPConn) {
 	_ = conn.SetLinger(0) // fails only if the connection is closed
 	conn.Close()

@@ -19,14 +19,14 @@ type Part struct {
 	// Description describes the file as a noun phrase.
 	Description string
 	Content     []byte
-	// Missing is the reason why there is no content, or nil.
+	// Missing is the reason why the part has no content, nil if it has.
 	Missing error
 }
 
 // directory is the name of the directory in the archive.
 const directory = "zrlmpid-bundle"
 
-// Write writes the parts that have content as a gzip-compressed tar archive. now is the modification time of all files.
+// Write writes the parts with content as a gzip-compressed tar archive. now is the modification time of all files.
 func Write(w io.Writer, parts []Part, now time.Time) error {
 	zip := gzip.NewWriter(w)
 	archive := tar.NewWriter(zip)
@@ -46,11 +46,11 @@ func Write(w io.Writer, parts []Part, now time.Time) error {
 	return errors.Join(archive.Close(), zip.Close())
 }
 
-// withoutArguments replaces the arguments of a kernel's program, which may contain passwords.
+// withoutArguments replaces the arguments of a kernel's program, because they may contain passwords.
 const withoutArguments = "(arguments removed)"
 
 // Configuration returns a configuration as YAML with all defaults, without comments, and without the arguments of
-// kernels. Keys, certificates and passwords are in other files, of which it contains only the names.
+// kernels. Keys, certificates and passwords are in other files; the configuration contains only their names.
 func Configuration(cfg *config.Config) ([]byte, error) {
 	public := *cfg
 	public.Ranks = make([]config.Rank, len(cfg.Ranks))

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// arpTries is the number of probes for each address, and arpWait the time to wait for answers after each round.
+	// arpTries is the number of probes per address. arpWait is the time to wait for answers after each round.
 	arpTries = 2
 	arpWait  = 250 * time.Millisecond
 )
 
 // probeClaims sends ARP requests for the addresses of ranks in the networks of this host's interfaces, and returns the
-// stations that answer. The requests are probes (RFC 5227), which change no ARP table.
+// stations that answer. The requests are probes (RFC 5227), which do not change ARP tables.
 func probeClaims(ctx context.Context, plan *doctor.Plan, facts *doctor.Facts) ([]doctor.Claim, error) {
 	var own []string
 	interfaces, err := net.Interfaces()
@@ -85,7 +85,8 @@ func networkOrder(n uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
 }
 
-// probeAll sends the probes and collects the answers. It always waits for the full time: a duplicate may answer later.
+// probeAll sends the probes and collects the answers. It always waits for the full time, because a duplicate may answer
+// after the owner.
 func (s *arpSocket) probeAll(ctx context.Context, addrs []netip.Addr) {
 	for _, addr := range addrs {
 		s.stations[addr] = nil
@@ -102,7 +103,7 @@ func (s *arpSocket) probeAll(ctx context.Context, addrs []netip.Addr) {
 	}
 }
 
-// The positions, lengths and operations of ARP for IPv4 over Ethernet. Positions and lengths are in bytes.
+// Positions, lengths and operations of ARP for IPv4 over Ethernet. Positions and lengths are in bytes.
 const (
 	ethernetAddress = 6
 	arpLength       = 28
@@ -118,7 +119,7 @@ const (
 // arpHeader is the beginning of a packet: hardware type Ethernet, protocol IPv4, and the lengths of their addresses.
 var arpHeader = []byte{0, 1, 8, 0, ethernetAddress, 4}
 
-// probe asks for an address, without giving a source address. If sending fails, there is no answer.
+// probe sends a request for an address, without a source address. A request that cannot be sent counts as unanswered.
 func (s *arpSocket) probe(addr netip.Addr) {
 	b := make([]byte, arpLength)
 	copy(b, arpHeader)

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// echoTries is the maximum number of times that a request is sent, and echoWait the time to wait for each answer.
+	// echoTries is the maximum number of times that a request is sent. echoWait is the time to wait for each answer.
 	// Together they are long enough for ARP, whose entries fail after three seconds.
 	echoTries = 3
 	echoWait  = 1100 * time.Millisecond
-	// echoGap is the time between two requests, so that they do not form a burst.
+	// echoGap is the interval between two requests. It prevents bursts.
 	echoGap = 200 * time.Microsecond
 )
 
@@ -61,7 +61,7 @@ type echoSocket struct {
 	paths []doctor.Path
 }
 
-// openEcho opens a ping socket if this user may do so, and otherwise a raw socket.
+// openEcho opens a ping socket if this user is permitted to, and otherwise a raw socket.
 func openEcho(from netip.Addr) (*echoSocket, error) {
 	family, protocol, level, discover, do := unix.AF_INET, unix.IPPROTO_ICMP, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER,
 		unix.IP_PMTUDISC_DO
@@ -87,7 +87,7 @@ func openEcho(from netip.Addr) (*echoSocket, error) {
 	return socket, nil
 }
 
-// probeAll sends the requests, and sends them again up to echoTries times until all are answered or ctx is done.
+// probeAll sends the requests, up to echoTries times, until all are answered or ctx is done.
 func (s *echoSocket) probeAll(ctx context.Context) {
 	for range echoTries {
 		if ctx.Err() != nil || s.allAnswered() {
@@ -123,8 +123,8 @@ func (s *echoSocket) ipHeaderLen() int {
 // icmpHeader is the length in bytes of the header of an echo request.
 const icmpHeader = 8
 
-// send sends a request in a packet of the given length. If sending fails, there is no answer, or the kernel has learned
-// a smaller MTU.
+// send sends a request in a packet of the given length. If sending fails, the request counts as unanswered, or the
+// kernel has learned a smaller MTU.
 func (s *echoSocket) send(path int, long bool, length int) {
 	sequence := path << 1
 	if long {
@@ -152,7 +152,7 @@ func receiveUntil(fd int, deadline time.Time) bool {
 	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait) == nil
 }
 
-// receive processes answers until all have arrived, or the deadline has passed.
+// receive processes answers until all have arrived or the deadline has passed.
 func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
 	for !s.allAnswered() && ctx.Err() == nil {

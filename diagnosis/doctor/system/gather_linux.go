@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// Gather returns the facts of this host for a plan. pid is the process of the daemon that runs the plan, or 0 if none
-// does. Gather sends echo requests on all paths, and ARP probes. If an echo request is not answered, it takes about
-// echoTries times echoWait for each source address.
+// Gather returns the facts of this host for a plan. pid is the process of the daemon that runs the plan, or 0 if no
+// daemon does. Gather sends echo requests on all paths, and ARP probes. Unanswered echo requests take about echoTries
+// times echoWait for each source address.
 func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
 	f := &doctor.Facts{Ports: findPorts(p)}
 	f.Paths = p.NeededPaths()
@@ -18,11 +18,12 @@ func Gather(ctx context.Context, p *doctor.Plan, pid int) *doctor.Facts {
 	return f
 }
 
-// quickPaths is the maximum number of paths examined when a daemon starts: looking up a route takes some 20 µs.
+// quickPaths is the maximum number of paths examined when a daemon starts. Each requires a route look-up, which takes
+// some 20 µs.
 const quickPaths = 256
 
-// GatherQuick returns only the facts that take no time to gather, of at most quickPaths paths. It gathers no ports, and
-// sends no echo requests and no ARP probes.
+// GatherQuick returns only the facts that can be read immediately, for at most quickPaths paths. It gathers no ports,
+// and sends no echo requests or ARP probes.
 func GatherQuick(p *doctor.Plan, pid int) *doctor.Facts {
 	f := &doctor.Facts{}
 	f.Paths = p.NeededPaths()

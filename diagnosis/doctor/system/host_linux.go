@@ -34,7 +34,7 @@ func withSocket(family int, f func(fd int) error) error {
 	return f(fd)
 }
 
-// readBuffer returns the size of the receive buffer that a socket of this process gets if it requests size bytes as
+// readBuffer returns the size of the receive buffer granted to a socket of this process that requests size bytes as
 // udp.SetReceiveBuffer does.
 func readBuffer(size int) (buffer doctor.Buffer, err error) {
 	if text, err := os.ReadFile("/proc/sys/net/core/rmem_max"); err == nil { // not in all network namespaces
@@ -60,7 +60,7 @@ func readOffload() (o doctor.Offload, err error) {
 	})
 }
 
-// pathMTU returns the path MTU that the kernel knows, or 0. It connects a socket, which sends nothing.
+// pathMTU returns the kernel's path MTU, or 0 if unknown. It connects a socket, but sends nothing.
 func pathMTU(from, to netip.Addr) (mtu int) {
 	family, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_MTU
 	if to.Is6() {
@@ -103,8 +103,8 @@ func readClock() (clock doctor.Clock, err error) {
 	return clock, nil
 }
 
-// readFiles returns the limit of open files of a process, and the number that it has open. If pid is 0, it returns the
-// limit that this process could have: the Go runtime raises it to the hard limit.
+// readFiles returns the limit of open files of a process, and the number of its open files. For pid 0, it returns the
+// limit that this process could have, because the Go runtime raises the limit to the hard limit.
 func readFiles(pid int) (doctor.Files, error) {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {

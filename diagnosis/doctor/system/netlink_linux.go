@@ -78,7 +78,7 @@ func readInterfaces() ([]doctor.Interface, error) {
 	return all, nil
 }
 
-// addressOf returns the host's address from an address message. On a point-to-point link, that is IFA_LOCAL.
+// addressOf returns the host's address from an address message. On a point-to-point link, this address is IFA_LOCAL.
 func addressOf(data []byte) (own netip.Addr) {
 	attributes(data, unix.SizeofIfAddrmsg, func(kind uint16, value []byte) {
 		if ip, ok := netip.AddrFromSlice(value); ok &&
@@ -89,7 +89,7 @@ func addressOf(data []byte) (own netip.Addr) {
 	return own
 }
 
-// The positions of counters in struct rtnl_link_stats64, in units of 8 bytes.
+// Positions of counters in struct rtnl_link_stats64, in units of 8 bytes.
 const (
 	rxPackets, txPackets = 0, 1
 	rxErrors, txErrors   = 4, 5
@@ -120,8 +120,8 @@ func parseLink(data []byte) doctor.Interface {
 	return i
 }
 
-// readReversePath returns the mode of the reverse path filter of an interface. The kernel uses the higher of the
-// interface's setting and the setting for all interfaces. IPv6 has no such filter.
+// readReversePath returns the mode of the reverse path filter of an interface. The kernel applies the higher of the
+// interface's setting and the setting for all interfaces. The filter does not exist for IPv6.
 func readReversePath(name string) (mode doctor.ReversePath, err error) {
 	for _, of := range []string{"all", name} {
 		text, err := os.ReadFile("/proc/sys/net/ipv4/conf/" + of + "/rp_filter")
@@ -169,7 +169,7 @@ type neighbour struct {
 	addr  netip.Addr
 }
 
-// readNeighbours returns the state of each entry, or nil if the entries cannot be read.
+// readNeighbours returns the state of each entry, or nil if the tables cannot be read.
 func readNeighbours() map[neighbour]doctor.Neighbour {
 	messages, err := dumpTable(unix.RTM_GETNEIGH, unix.AF_UNSPEC)
 	if err != nil {
