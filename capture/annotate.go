@@ -10,16 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxComments is the maximum number of comments added to a recording. A bad recording may have a finding for each
-// packet.
+// maxComments is the maximum number of comments that Annotate adds to a recording. A corrupt recording may cause a
+// finding for every packet.
 const maxComments = 10000
 
 // comment formats the finding as a packet comment.
 func (f *Finding) comment() string { return fmt.Sprintf("%s: %s", f.Kind, f.Text) }
 
-// Annotate analyzes a recording in which units[i] is packet i+1, and adds each finding to the comments of the packets
-// that it lists. end is the time at which the recording ended; if it is zero, the time of the last unit is used.
-// Annotate returns the findings in the order in which they were found.
+// Annotate analyzes a recording whose packet i+1 is units[i], and adds each finding as a comment to the packets in
+// Finding.Packets. end is the end time of the recording; if end is zero, the recording ends with its last unit.
+// Annotate returns the findings in order of detection.
 func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Finding {
 	var findings []Finding
 	comments := 0

@@ -13,7 +13,8 @@ const (
 	// 4096 instructions. With more ranges, the filter passes all UDP and TCP packets and the decoder selects by
 	// port.
 	maxFilterRanges = 32
-	// filterVLANTags is the number of tags that the filter skips. The kernel has already removed the outermost one.
+	// filterVLANTags is the number of VLAN tags that the filter skips, in addition to the outermost one, which the
+	// kernel removes.
 	filterVLANTags = 2
 )
 
@@ -88,7 +89,8 @@ var (
 	filterPass = bpf.RetConstant{Val: pcapng.MaxPacket}
 )
 
-// filterIPv4 returns a filter for an IPv4 packet at offset ip. It does not fall through.
+// filterIPv4 returns a filter for an IPv4 packet at offset ip. Execution never falls through to the instructions after
+// it.
 func filterIPv4(ip uint32, ranges []portRange) []bpf.Instruction {
 	ports := filterPorts(ip, ranges)
 	return append([]bpf.Instruction{
