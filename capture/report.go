@@ -20,7 +20,7 @@ type Message struct {
 	Tag  int    `json:"tag,omitempty"`
 	// Start is the time of the first packet, in seconds since the first packet of the recording.
 	Start float64 `json:"start_seconds"`
-	// Phases are in seconds, or null if a step is not in the recording.
+	// Phases holds the durations of the phases. A duration is null if one of its packets is not in the recording.
 	Phases Phases `json:"phases"`
 	// Retransmissions counts retransmitted packets of all types. DATA counts once even if it is fragmented into several
 	// datagrams.
@@ -29,10 +29,10 @@ type Message struct {
 	Complete bool `json:"complete"`
 	// Verdict is "ok", or a few words about the problem.
 	Verdict string `json:"verdict"`
-	// EndTime is set if the pair continued although the message had no ACK: it is the time of the first packet that
-	// shows this. It is zero if the message is complete or was still open at the end of the recording.
+	// EndTime is the time of the packet that ended a message without ACK, such as the SEND_REQUEST of the next message.
+	// It is zero if the message is complete, or was open at the end of the recording.
 	EndTime time.Time `json:"-"`
-	// Steps lists the first packets of the message in order, at most KeepSteps of them.
+	// Steps lists the first steps of the message in order, at most KeepSteps.
 	Steps []Step `json:"-"`
 }
 
@@ -44,7 +44,7 @@ type Phases struct {
 	Total          *float64 `json:"total_seconds"`
 }
 
-// Step is one packet of a message. DATA that is fragmented into several datagrams is one step.
+// Step is one packet of a message. DATA is one step even if it is fragmented into several datagrams.
 type Step struct {
 	// Packet is the number of the step's first packet in the recording. Packets counts the step's packets.
 	Packet  int64
@@ -65,7 +65,7 @@ type Step struct {
 type Finding struct {
 	// Kind is one of the FindingKind constants.
 	Kind FindingKind `json:"kind"`
-	// Packets lists the numbers of the packets that are evidence of the finding.
+	// Packets lists the numbers of the packets that prove the finding.
 	Packets []int64 `json:"packets"`
 	// Text describes the finding.
 	Text string `json:"text"`
@@ -96,7 +96,7 @@ type FindingKind string
 const (
 	// LostPacket: a retransmission or a missing datagram shows that a packet was lost.
 	LostPacket FindingKind = "lost_packet"
-	// RetransmittedPacket: a packet was retransmitted after a time-out.
+	// RetransmittedPacket: a packet was retransmitted after a timeout.
 	RetransmittedPacket FindingKind = "retransmitted_packet"
 	// DuplicatePacket: the network delivered a packet twice.
 	DuplicatePacket FindingKind = "duplicate_packet"

@@ -16,13 +16,13 @@ type Options struct {
 	Ports []uint16
 	// AllPorts reads all UDP datagrams and TCP streams.
 	AllPorts bool
-	// OnNote, if not nil, is called during Next with each note about a rank in a file of this package, in the order of
-	// the file.
+	// OnNote, if not nil, is called by Next with each note about a rank in a file written by a pcapng.Writer, in the
+	// order of the file.
 	OnNote func(pcapng.RankNote)
 }
 
 // OpenFile opens a pcap or pcapng file, which may be compressed with gzip, zstd, xz or lz4. It recognizes the format by
-// the contents, not by the name. "-" is standard input. If the file has another format, the error is a *FormatError.
+// the contents, not by the name. "-" is standard input. The error is a *FormatError for any other format.
 func (o Options) OpenFile(path string) (Source, error) {
 	if path == "-" {
 		return o.NewReader(os.Stdin, "standard input")
@@ -74,13 +74,13 @@ type source struct {
 	rec     pcapng.Record
 	decoder *decoder
 	stats   Stats
-	// kernelDrops returns the number of packets lost by a live interface.
+	// kernelDrops returns the number of packets that the kernel dropped during a live capture. It is nil for a file.
 	kernelDrops func() int64
 	// metadata is the metadata of a file, or nil. trustFilePorts is true if packets on any port are read from files
 	// written by a pcapng.Writer, because such files contain only ZRLMPI packets.
 	metadata       *pcapng.Metadata
 	trustFilePorts bool
-	// err is the error returned by the recordReader at its end.
+	// err is the error of the recordReader, which Next returns after the last unit.
 	err error
 }
 
@@ -101,8 +101,8 @@ func (s *source) Next(unit *pcapng.Unit) error {
 	}
 }
 
-// readPacket reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records
-// it sets err.
+// readPacket reads the next packet. If the packet completes a unit, readPacket stores the unit in unit and returns
+// gotUnit. At the end of the records, it sets s.err.
 func (s *source) readPacket(unit *pcapng.Unit) decodeResult {
 	if err := s.records.Next(&s.rec); err != nil {
 		s.err = s.convertError(err)

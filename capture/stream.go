@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// streamParser parses one direction of a TCP connection: headers, and payload after the headers of DATA.
+// streamParser parses one direction of a TCP connection: headers, payload after DATA headers, and extended packets.
 type streamParser struct {
 	header      [protocol.HeaderLen]byte
 	headerBytes int   // bytes of the header

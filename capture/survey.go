@@ -31,7 +31,7 @@ type survey struct {
 	stats         Stats
 	flows         map[flowKey]*surveyFlow
 	order         []*surveyFlow // the flows in the order of their first packets
-	last          *surveyFlow   // packets come in runs
+	last          *surveyFlow   // cached, because consecutive packets often share a flow
 	samples       []sample
 	samplesPerKey map[uint64]int32
 	skipMask      uint64 // keys with any of these bits are not sampled
@@ -40,13 +40,13 @@ type survey struct {
 	// recordingEnd is the end of the recording according to the file, or the time of the last packet if the file lacks
 	// it.
 	recordingEnd int64
-	// longestPause is the longest time between two packets. series is the number of the series of files that this file
-	// belongs to.
+	// longestPause is the longest time between two packets. series is the number of the series of files that contains
+	// this file.
 	longestPause int64
 	series       int
 	// prefix is the number of bytes of a datagram that contribute to its key.
 	prefix int
-	// minRecorded is the smallest number of bytes that were recorded of any truncated datagram.
+	// minRecorded is the recorded length of the truncated datagram with the fewest recorded bytes.
 	minRecorded int
 }
 
@@ -106,7 +106,7 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 	}
 }
 
-// openSegments opens a recording whose TCP segments the source returns without reassembling them.
+// openSegments opens a recording as a source that returns TCP segments without reassembling them.
 func (o Options) openSegments(path string) (*source, error) {
 	opened, err := o.OpenFile(path)
 	if err != nil {

@@ -24,13 +24,13 @@ type Stats struct {
 	Packets, Units int64
 	// Bytes counts the recorded bytes of the packets.
 	Bytes int64
-	// Comment and End are the comment on the recording and its end, as stored in the file. They are zero if the file
-	// does not contain them.
+	// Comment and End are the comment on the recording and the end time of the recording, or zero if the file does not
+	// contain them.
 	Comment string
 	End     time.Time
 	// Skipped counts the ignored packets by reason, for example because they are corrupt, or not UDP or TCP.
 	Skipped map[string]int64
-	// Joined describes how several recordings were joined, or is nil.
+	// Joined describes how several recordings were joined. It is nil for a single recording.
 	Joined *JoinInfo
 }
 

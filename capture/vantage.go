@@ -83,8 +83,8 @@ func (v *vantage) droppedPackets() (n int64) {
 // fileLinks maps a pair of files to the relation of their clocks.
 type fileLinks map[[2]*survey]*clockLink
 
-// linkFiles compares all pairs of files. Files that do not overlap by their own clocks are linked only if the result is
-// sure.
+// linkFiles compares all pairs of files. It links files that do not overlap by their own clocks only if the result is
+// certain.
 func linkFiles(files []*survey) fileLinks {
 	links := fileLinks{}
 	for i, a := range files {
@@ -166,7 +166,7 @@ func countCommon(a, b map[netip.Addr]bool) (n int) {
 	return n
 }
 
-// sharedFlows returns the number of a file's flows that were seen at the vantage point too, but at most 999.
+// sharedFlows returns the number of a file's flows that the vantage point recorded too, at most 999.
 func (v *vantage) sharedFlows(s *survey) (n int) {
 	for _, f := range s.order {
 		if v.hasFlow(f.flowKey) {
@@ -219,8 +219,8 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 	return links
 }
 
-// chain returns the clock of a vantage point relative to the reference. c is the clock of a vantage point whose clock
-// is known, and l relates the two. If forward is true, the known clock is the first clock of l.
+// chain returns a vantage point's clock relative to the reference. c is another vantage point's clock relative to the
+// reference, and link relates the two clocks. forward is true if c is the first clock of link.
 func (c clockLink) chain(link *clockLink, forward bool) clockLink {
 	sum := clockLink{uncertainty: c.uncertainty + link.uncertainty, origin: link.origin}
 	sum.forwardPackets, sum.backwardPackets, sum.unorderedPackets = link.forwardPackets, link.backwardPackets,

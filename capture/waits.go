@@ -11,16 +11,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// deployedRetransmissions is the number of retransmissions that a deployed node sends in a wait. After them it waits
-// forever.
+// deployedRetransmissions is the number of times that a deployed node retransmits a packet, before it waits forever.
 const deployedRetransmissions = 3
 
 // maxRequestInterval is the longest time between two SEND_REQUESTs from a zrlmpid that receives no answer: 3 s by
 // default, plus the delays of a busy host.
 const maxRequestInterval = 4 * time.Second
 
-// newCallGap is the time without a SEND_REQUEST after which the next SEND_REQUEST belongs to another call, provided
-// that the previous one was retransmitted as often as any node does. It allows for two lost packets.
+// newCallGap is the pause after which a SEND_REQUEST belongs to another call, provided that the previous one was
+// retransmitted at least deployedRetransmissions times. It allows for the loss of two packets.
 const newCallGap = 3 * maxRequestInterval
 
 // wait is a Wait with its flow, message and addresses.
@@ -40,7 +39,7 @@ func (t *Tracker) waitText(w wait) string {
 		w.Peer)
 }
 
-// minRetransmitTime is the shortest retransmission time-out of any node.
+// minRetransmitTime is the shortest retransmission timeout of any node.
 const minRetransmitTime = 100 * time.Millisecond
 
 // endsHere reports whether the recording ends too soon after the beginning of a wait to judge it.
@@ -65,7 +64,7 @@ func (t *Tracker) reportOpen() {
 	}
 	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.msg.ID, b.msg.ID) })
 	stuck := map[*message]bool{}
-	// The other waits may end with the next packet, or have another cause.
+	// The waits left out may end with the next packet, or have another cause.
 	lasting := slices.DeleteFunc(slices.Clone(open),
 		func(w wait) bool { return t.endsHere(w) || w.msg.isLastPacketLost() })
 	for _, circle := range findCycles(lasting) {
@@ -168,8 +167,8 @@ func (t *Tracker) reportWait(w wait) {
 	}
 }
 
-// missingText names the packets that do not reach the other side, which is evident if that side keeps retransmitting
-// the packet that they answer.
+// missingText names the packets that do not reach their destination, as its retransmissions of the packet that they
+// answer show.
 func (f *flow) missingText(msg *message) string {
 	switch {
 	case msg.isLastPacketLost():
@@ -192,7 +191,7 @@ func (f *flow) missingText(msg *message) string {
 	return ""
 }
 
-// findAbandoned reports a message that was never cleared, and whose sender then made another call.
+// findAbandoned reports a message whose sender made another call before the message was cleared.
 func (f *flow) findAbandoned(m *message) {
 	m.setProblem("never cleared")
 	f.tracker.addMessageFinding(NeverCleared, m,
@@ -268,10 +267,9 @@ func (t *Tracker) reportDeadlock(circle []wait) {
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// findCycles returns cycles of ranks that wait for each other, each from the wait at which the search entered it. The
-// search visits each wait only once, so it may omit a cycle that shares a wait with a returned one. It follows a wait
-// to every wait of the peer: a rank with two waits is stuck if either of them is part of a cycle, because a deployed
-// node does one thing at a time.
+// findCycles returns cycles of ranks that wait for each other. The search visits each wait only once, so it may miss a
+// cycle that shares a wait with a returned one. It follows a wait to every wait of the peer: a rank with two waits is
+// stuck if either of them is part of a cycle, because a deployed node does one thing at a time.
 func findCycles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {

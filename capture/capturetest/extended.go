@@ -10,10 +10,10 @@ import (
 // ExtSession records packets of the extended profile between ranks 0 and 1 at 10.12.0.1 and 10.12.0.2, 100 µs apart.
 type ExtSession struct {
 	Capture *Capture
-	// Sessions are the sessions of the two ranks; Numbers their last packet numbers.
+	// Sessions holds the sessions of the two ranks. Numbers holds the number of each rank's last numbered packet.
 	Sessions [2]protocol.Session
 	Numbers  [2]uint32
-	// Stream sends the packets on a TCP connection, in segments of SegmentLen bytes. If SegmentLen is 0, each packet is
+	// Stream selects a TCP connection, with segments of at most SegmentLen bytes. If SegmentLen is 0, each packet is
 	// one segment.
 	Stream     bool
 	SegmentLen int
@@ -39,8 +39,8 @@ func (t *ExtSession) Advance(d time.Duration) *ExtSession {
 	return t
 }
 
-// Send records a packet from a rank. It fills in ranks and sessions. If the type of packet is numbered and its number
-// is 0, Send also fills in the number.
+// Send records a packet from a rank. It fills in ranks and sessions and, if a packet of this type is numbered and
+// header.Number is 0, the number.
 func (t *ExtSession) Send(from int, header protocol.ExtHeader, payload []byte) *ExtSession {
 	header.Src, header.Dst = uint32(from), uint32(1-from)
 	header.Session, header.PeerSession = t.Sessions[from], t.Sessions[1-from]

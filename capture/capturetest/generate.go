@@ -31,7 +31,7 @@ func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
 	g := newGenerator(seed)
 	var done Generated
 	for {
-		// The next packet is from the pair whose next packet is due first.
+		// Select the pair whose next packet is due first.
 		var pair *generatedPair
 		for i := range g.pairs {
 			q := &g.pairs[i]

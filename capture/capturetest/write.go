@@ -78,7 +78,7 @@ func (c *Capture) Pcapng(f Format) []byte {
 	return b
 }
 
-// appendBlock appends a block with the given body, which it pads.
+// appendBlock appends a block with the given body, padded to a multiple of 4 bytes.
 func appendBlock(b []byte, order byteOrder, kind uint32, body []byte) []byte {
 	padding := -len(body) & 3
 	total := uint32(12 + len(body) + padding)

@@ -67,8 +67,8 @@ func loadParts() parts {
 	}
 	js.WriteString("})();\n")
 	css := read("style.css")
-	// The policy names the script and the style sheet by their hashes. The browser ignores all others, even if one got
-	// into the page.
+	// The policy names the script and the style sheet by their hashes. The browser ignores all others, even if text
+	// from a recording put one into the page.
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; "+
 		"form-action 'none'",
 		hash(js.String()), hash(css))

@@ -62,8 +62,8 @@ func (g *ngReader) readMetadata(total uint32) {
 	}
 }
 
-// readComments returns the comments on the current packet, whose block has total bytes. The packet's data ends at
-// offset end of the block.
+// readComments returns the comments on the current packet. total is the length of the packet's block, and end the
+// offset in the block at which the packet's data ends.
 func (g *ngReader) readComments(end int, total uint32) (list []string) {
 	from := (end + 3) &^ 3
 	left := int64(total) - 4 - int64(from)

@@ -53,7 +53,7 @@ func (h *headers) maxPayload() int {
 }
 
 // append appends the headers of a packet with length bytes of payload. data is the beginning of the payload; the
-// checksum is computed as if the rest were 0.
+// checksum takes the rest as zeros.
 func (h *headers) append(b, data []byte, length int) []byte {
 	ip, transport := h.lengths()
 	length += transport

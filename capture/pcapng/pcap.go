@@ -29,8 +29,8 @@ const (
 	pcapLinkTypeMask = 0x03ffffff
 )
 
-// NewReader returns a reader of r, a pcap or pcapng file. If onNote is not nil, Next calls it with the notes in a file
-// written by a Writer, in the order of the file.
+// NewReader returns a reader of r, a pcap or pcapng file. If onNote is not nil, Reader.Next calls onNote with each note
+// in a file written by a Writer, in the order of the file.
 func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	w := newWindow(r)
 	start, err := w.peek(4)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Block types of pcapng used here. All others are ignored.
+// Block types of pcapng used here. The reader ignores all others.
 const (
 	blockSection        = magicNG
 	blockInterface      = 1
@@ -36,10 +36,10 @@ type ngReader struct {
 	// order is the byte order of the section.
 	order  binary.ByteOrder
 	ifaces []ngInterface
-	// begin is the offset of the last block in the file.
+	// begin is the offset in the file of the last block read.
 	begin int64
-	// blockLen is the length of the last block returned. blockLeft is the number of bytes of the block not yet read,
-	// without its trailing length.
+	// blockLen is the length of the last block read. blockLeft is the number of unread bytes of this block, without its
+	// trailing length.
 	blockLeft int64
 	blockLen  uint32
 	blockOpen bool

@@ -10,7 +10,7 @@ import (
 type Unit struct {
 	// Packet is the number of the recorded packet that completed the unit, counted from 1 as in Wireshark.
 	Packet int64
-	// Time is the time stamp of this packet.
+	// Time is the time stamp of the packet with number Packet.
 	Time time.Time
 	// Src and Dst are the innermost addresses. In a VXLAN, they are the addresses inside the tunnel.
 	Src, Dst netip.AddrPort
@@ -59,14 +59,14 @@ type Fate uint8
 
 // Fates of a packet.
 const (
-	// FateUnknown: the packet passes only one vantage point, or another one may not have recorded it.
+	// FateUnknown: the packet passes only one vantage point, or the recorder at another one may have missed it.
 	FateUnknown Fate = iota
-	// FateDelivered: it was seen at all vantage points of its path.
+	// FateDelivered: the packet was seen at all vantage points of its path.
 	FateDelivered
-	// FateLost: it was seen at one vantage point but not at the next one, although that one recorded packets before and
+	// FateLost: the packet was seen at one vantage point but not at the next one, which recorded packets before and
 	// after.
 	FateLost
-	// FateCopied: it was seen at one vantage point but not at the previous one, which had seen the original earlier.
+	// FateCopied: the packet was seen at one vantage point but not at the previous one, which saw only the original.
 	FateCopied
 )
 

@@ -117,7 +117,7 @@ func (g *ngWriter) appendOption(code uint16, value string) {
 	g.appendPadded([]byte(value))
 }
 
-// endBlock writes the block. It adds the end of options even if the block has no options, which is allowed.
+// endBlock writes the block. It adds an end of options even to a block without options, as the format allows.
 func (g *ngWriter) endBlock() {
 	g.appendUint32(optEnd)
 	g.appendUint32(uint32(len(g.block) + 4))

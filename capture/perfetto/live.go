@@ -24,8 +24,8 @@ type Live struct {
 	findings int64
 }
 
-// maxTracks limits the memory for ranks and pairs, whatever the packets claim. A trace that needs more tracks ends with
-// an error.
+// maxTracks limits the memory for ranks and pairs, whatever the packets claim. Live ends a trace that needs more tracks
+// with an error.
 const maxTracks = 1 << 20
 
 var errTracks = fmt.Errorf("the trace ends because it has %d tracks: trace fewer ranks", maxTracks)

@@ -51,7 +51,7 @@ type Result struct {
 
 // Difference is a difference between the behavior of the live peer and the recording.
 type Difference struct {
-	// Packet is the number of the recorded packet, or 0 for a packet after the end of the recording.
+	// Packet is the number of the recorded packet, or 0 if the peer sent a packet after the end of the recording.
 	Packet int64 `json:"packet"`
 	// Want describes the recorded packet. Got describes the packet received instead.
 	Want string `json:"want,omitempty"`
@@ -167,7 +167,7 @@ func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.
 	return list, from, err
 }
 
-// endsWithLongTail reports whether the MPE would end this DATA with a datagram that is longer than usual.
+// endsWithLongTail reports whether the event is the last piece of a message, and an MPE would send it as one datagram.
 func endsWithLongTail(e *capture.Event) bool {
 	shape := protocol.FPGAShape(true)
 	total := shape.PayloadBytes(uint32(e.Total / protocol.WordLen))
@@ -238,7 +238,7 @@ func (r *player) play(ctx context.Context, list []recordedDatagram) error {
 	return err
 }
 
-// timeout returns the time to wait for a packet: the recorded delay plus the configured time-out.
+// timeout returns the time to wait for packet i of list: the recorded delay plus Config.Timeout.
 func (r *player) timeout(list []recordedDatagram, i int) time.Duration {
 	if i == 0 {
 		return r.cfg.Timeout
@@ -258,7 +258,7 @@ func (r *player) receiveMatching(d recordedDatagram, timeout time.Duration) (got
 	return append(got, rest...), 2, err
 }
 
-// receive waits for a datagram from the peer. It returns nil on time-out.
+// receive waits for a datagram from the peer. It returns nil after the timeout.
 func (r *player) receive(timeout time.Duration) ([]byte, error) {
 	if err := r.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
