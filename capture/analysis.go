@@ -17,13 +17,13 @@ import (
 // AnalysisOptions configure an Analysis.
 type AnalysisOptions struct {
 	Profile protocol.Profile
-	// KeepMessages is the maximum number of messages kept for Report.Messages; further messages are only counted.
+	// KeepMessages is the maximum number of messages in Report.Messages. Further messages are only counted.
 	KeepMessages int
 	// KeepSteps is the maximum number of steps kept for each message.
 	KeepSteps int
 	// KeepTrace is the maximum number of elements kept in each of Report.Extended, Report.Depths and Report.Calls.
 	KeepTrace int
-	// OnMessage and OnFinding, if not nil, are called with each message and each finding as it is reported.
+	// OnMessage and OnFinding, if not nil, are called with each message and each finding, including unlisted ones.
 	OnMessage func(*Message)
 	OnFinding func(*Finding)
 }
@@ -59,7 +59,6 @@ type pairSummary struct {
 	phases [numPhases]histogram
 }
 
-// numPhases is the number of phases of a message.
 const numPhases = 4
 
 // NewAnalysis returns an empty analysis of the recording with the given name.
@@ -249,7 +248,7 @@ type Quantiles struct {
 	P90   float64 `json:"p90_seconds"`
 	P99   float64 `json:"p99_seconds"`
 	Max   float64 `json:"max_seconds"`
-	// Approximate is true if the recording has more than a million messages.
+	// Approximate is true if the recording contains more than a million messages.
 	Approximate bool `json:"approximate,omitempty"`
 }
 
@@ -324,7 +323,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// IsClean reports whether there are no findings and the recording is complete.
+// IsClean reports whether the recording is complete and caused no findings.
 func (r *Report) IsClean() bool { return len(r.Findings) == 0 && r.Summary.Truncated == "" }
 
 func (p *pairSummary) summary() PairSummary {

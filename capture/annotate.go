@@ -95,8 +95,8 @@ func CopyAnnotated(out io.Writer, options pcapng.WriterOptions, open func(Option
 	}
 }
 
-// newEnding returns the record that ends a recording. s is from the source; last is the time of the source's last
-// packet, used if s contains no end time.
+// newEnding returns the record that ends a recording. Its time is s.End or, if s.End is zero, last, the time of the
+// source's last packet.
 func newEnding(s Stats, last time.Time) *pcapng.EndRecord {
 	e := &pcapng.EndRecord{Time: s.End, LostPackets: uint64(s.Skipped[SkipKernelDrops])}
 	if e.Time.IsZero() {

@@ -36,9 +36,9 @@ func (f *flow) startData(m *message, e *Event) {
 	m.dataProgress = dataProgress{datagrams: 1, bytes: e.Bytes, isStream: e.Proto == pcapng.TCP, sums: f.sums}
 }
 
-// addContinuation records a continuation datagram. In a retransmission, it compares checksums with the earlier
-// transmission. The earlier transmission lacked a datagram at the first position that differs, unless the preceding
-// datagram contains the same bytes.
+// addContinuation records a continuation datagram. In a retransmission, it compares checksums with the previous
+// transmission. The first difference shows the position of a datagram that was lost from the previous transmission,
+// unless the preceding datagram contains the same bytes.
 func (f *flow) addContinuation(msg *message, sum uint32, truncated int) {
 	progress, before := &msg.dataProgress, msg.progressAtLoss
 	n := len(progress.sums)
@@ -65,8 +65,8 @@ func (f *flow) inferDataLoss(msg *message) {
 	msg.inferLoss(dataDatagram)
 }
 
-// progressText describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so
-// the missing part is often unknown.
+// progressText describes how much of DATA arrived and, if known, which part is missing. The missing part is often
+// unknown, because datagrams are not numbered.
 func (f *flow) progressText(msg *message, progress *dataProgress) string {
 	total := int64(msg.Words) * protocol.WordLen
 	if progress.isStream {

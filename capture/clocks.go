@@ -11,8 +11,8 @@ import (
 const (
 	// maxComparedFlows is the maximum number of flows compared.
 	maxComparedFlows = 64
-	// maxCandidates is the number of candidate offsets of a flow at which the search for more stops. maxEvaluated is
-	// the maximum number of datagrams used to score each offset.
+	// maxCandidates is the number of candidate offsets after which findCandidates collects no more for a flow.
+	// maxEvaluated is the maximum number of datagrams used to score each offset.
 	maxCandidates = 1024
 	maxEvaluated  = 256
 	// scoreScale is the deviation from an offset at which a datagram adds only one half to the offset's score.
@@ -28,7 +28,7 @@ const (
 	maxSureSpread = 200e3
 )
 
-// clockLink relates the clocks of two recordings, as determined from their common packets.
+// clockLink relates the clocks of two recordings by means of their common packets.
 type clockLink struct {
 	// offset is the second clock minus the first clock, at time origin of the first clock. drift is the growth of the
 	// offset per nanosecond.
@@ -39,8 +39,8 @@ type clockLink struct {
 	uncertainty float64
 	// Numbers of packets recorded first in the first recording, recorded first in the second one, and of unknown order.
 	forwardPackets, backwardPackets, unorderedPackets int
-	// spread is the median deviation of delays from the median of their flow. matchedRatio is the fraction of candidate
-	// datagrams found in both recordings.
+	// spread is the median deviation of delays from the median delay of their flow. matchedRatio is the fraction of
+	// candidate datagrams found in both recordings.
 	spread, matchedRatio float64
 	// hasStableID contains the flows whose packets are distinguished by IP identifications in both recordings.
 	hasStableID map[flowKey]bool
@@ -75,15 +75,15 @@ type comparedFlow struct {
 	order  int
 }
 
-// candidate is an offset and the number of the flow's datagrams that agree with it.
+// candidate is an offset and its score, the weighted number of the flow's datagrams that agree with it.
 type candidate struct{ offset, score float64 }
 
 // timePair holds the time of a packet in the first recording, and delta, its time in the second recording minus time.
 type timePair struct{ time, delta float64 }
 
-// compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings have no packet
-// in common. For recordings that do not overlap by their own clocks, it also returns nil if the result is uncertain:
-// the recordings may be from two runs of the same program.
+// compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings share no
+// packets. For recordings that do not overlap by their own clocks, it also returns nil if the result is uncertain: the
+// recordings may be from two runs of the same program.
 func compareClocks(a, b *vantage) *clockLink {
 	used, usedByB := flowsWithIDs(a.samples), flowsWithIDs(b.samples)
 	for k := range used {
@@ -141,7 +141,7 @@ func (l *clockLink) provesTwoVantages(a, b *vantage) bool {
 
 func (l *clockLink) packets() int { return l.forwardPackets + l.backwardPackets + l.unorderedPackets }
 
-// isMatchedByID reports whether most packets were matched by their identifications.
+// isMatchedByID reports whether IP identifications helped to match most packets.
 func (l *clockLink) isMatchedByID() bool {
 	n := 0
 	for k, f := range l.flows {
@@ -257,7 +257,7 @@ func countSameKey(list []sample) int {
 	return n
 }
 
-// findCandidates finds the offsets with which most of the flow's datagrams agree. It tries datagrams with rare contents
+// findCandidates finds the offsets that agree with most of the flow's datagrams. It tries datagrams with rare contents
 // first, because few other datagrams can be mistaken for them.
 func (f *comparedFlow) findCandidates() {
 	slices.SortStableFunc(f.groups, func(x, y keyGroup) int {
@@ -349,8 +349,8 @@ func (f *comparedFlow) nearestOffset(offset float64) float64 {
 	return own
 }
 
-// match pairs datagrams of the two recordings by means of an offset, in order of time. It uses each datagram at most
-// once.
+// match pairs datagrams of the two recordings that agree with an offset. It uses each datagram at most once, in order
+// of time.
 func (f *comparedFlow) match(offset float64) {
 	f.pairs = f.pairs[:0]
 	for _, group := range f.groups {

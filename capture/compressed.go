@@ -26,7 +26,8 @@ type compression struct {
 	open  func(*bufio.Reader) (io.Reader, error)
 }
 
-// compressions lists the supported formats. A format is recognized by the first bytes of a file, not by its name.
+// compressions lists the supported formats. decompress recognizes a format by the first bytes of a file, not by the
+// file's name.
 var compressions = []compression{
 	{"gzip", "\x1f\x8b", func(b *bufio.Reader) (io.Reader, error) { return gzip.NewReader(b) }},
 	{"zstd", "\x28\xb5\x2f\xfd", func(b *bufio.Reader) (io.Reader, error) {
@@ -124,7 +125,7 @@ var (
 
 // maxWindowPerByte limits the total size of a file's dictionaries, because every block allocates its own. A file may
 // use four times maxWindow, plus maxWindowPerByte for each byte of the file. Blocks of zeros written by xz -T need a
-// third of that.
+// third of this limit.
 const maxWindowPerByte = 8192
 
 // xzGuard passes an xz file to the decompressor up to the first block whose dictionary is too large. The decompressor

@@ -72,7 +72,7 @@ func (o Options) ports() []uint16 {
 	return ports
 }
 
-// matchesPort reports whether packets between these ports are decoded.
+// matchesPort reports whether the decoder decodes packets between these ports.
 func (d *decoder) matchesPort(src, dst uint16) bool {
 	return d.allPorts || d.ports[src/64]>>(src%64)&1 != 0 || d.ports[dst/64]>>(dst%64)&1 != 0
 }

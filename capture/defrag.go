@@ -61,8 +61,8 @@ type partialDatagram struct {
 	packets int64
 	longest int // of the fragments
 	proto   uint8
-	// data[:end] holds the received bytes, with holes; spans lists the received ranges. total is the length of the
-	// datagram, or -1 until the last fragment arrives.
+	// data holds the received bytes, with holes. spans lists the received ranges. total is the length of the datagram,
+	// or -1 until the last fragment arrives.
 	data  []byte
 	spans []byteRange
 	total int
@@ -111,7 +111,7 @@ func (d *defragmenter) find(key fragKey) int {
 	return slices.IndexFunc(d.pending, func(p *partialDatagram) bool { return p.key == key })
 }
 
-// expire drops datagrams older than fragmentAge and returns the number of their packets.
+// expire drops datagrams older than fragmentAge, and returns the number of packets dropped.
 func (d *defragmenter) expire(now time.Time) (lost int64) {
 	for len(d.pending) > 0 && now.Sub(d.pending[0].first) > fragmentAge {
 		lost += d.drop(0)
@@ -119,7 +119,7 @@ func (d *defragmenter) expire(now time.Time) (lost int64) {
 	return lost
 }
 
-// dropAll drops all pending datagrams and returns the number of their packets.
+// dropAll drops all pending datagrams, and returns the number of packets dropped.
 func (d *defragmenter) dropAll() (lost int64) {
 	for len(d.pending) > 0 {
 		lost += d.drop(0)
@@ -127,7 +127,7 @@ func (d *defragmenter) dropAll() (lost int64) {
 	return lost
 }
 
-// drop removes a datagram and returns the number of its packets.
+// drop drops pending datagram i, and returns the number of packets dropped.
 func (d *defragmenter) drop(i int) int64 {
 	p := d.pending[i]
 	d.remove(i)
@@ -145,7 +145,7 @@ func (d *defragmenter) recycle() {
 	d.complete = d.complete[:0]
 }
 
-// newPartial returns an empty datagram. It reuses the buffer of an earlier one if possible.
+// newPartial returns an empty datagram, with the buffer of an earlier one if possible.
 func (d *defragmenter) newPartial(key fragKey, now time.Time) *partialDatagram {
 	var p *partialDatagram
 	if n := len(d.free); n > 0 {

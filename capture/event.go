@@ -62,11 +62,11 @@ type Event struct {
 	Extended *Extended
 	// Data holds the bytes of the packet or payload.
 	Data []byte
-	// Trail lists the recordings that contain the unit. It is nil if there is only one recording.
+	// Trail lists the recordings that contain the unit. It is nil for a single recording.
 	Trail *pcapng.Trail
 }
 
-// fate returns the fate of the packet according to joined recordings. It is FateUnknown if there is only one recording.
+// fate returns the fate of the packet according to joined recordings. It is FateUnknown for a single recording.
 func (e *Event) fate() pcapng.Fate {
 	if e.Trail == nil {
 		return pcapng.FateUnknown

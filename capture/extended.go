@@ -9,18 +9,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Extended holds the fields of an Event that are specific to the extended profile. Like the Event, it is valid only
-// during the callback.
+// Extended holds the Event fields specific to the extended profile. Like the Event, it is valid only during the
+// callback.
 type Extended struct {
 	// Header is decoded even if the packet is corrupt, unless its marks or version are wrong.
 	Header protocol.ExtHeader
 	// Payload is the number of bytes after the header.
 	Payload int
-	// Ack is the payload of an ACK; HasAck reports whether it could be decoded.
+	// Ack is the payload of an ACK. HasAck is true if Ack is valid.
 	Ack    protocol.AckInfo
 	HasAck bool
 	// Defect is the defect for which a rank drops the packet of a BadEvent. ChecksumVerified is false if the recording
-	// contains only part of the packet, whose checksum then cannot be verified.
+	// contains only part of the packet, so that its checksum cannot be verified.
 	Defect           protocol.Defect
 	ChecksumVerified bool
 	// OutOfOrder is true for a packet recorded after one with a higher number, except for a retransmission.
@@ -162,7 +162,7 @@ func (x *Extended) text() string {
 }
 
 // JSONExtended is the JSON form of a packet of the extended profile, as printed by zrlctl decode. Each element of
-// Ranges is a half-open range: its first number and the number after its last.
+// Ranges holds the first number of a range and the number after its last one.
 type JSONExtended struct {
 	Number       uint32           `json:"number,omitempty"`
 	Acknowledged uint32           `json:"acknowledged"`

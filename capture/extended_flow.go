@@ -15,7 +15,8 @@ import (
 const (
 	// maxOldSessions is the number of earlier sessions remembered for each rank (E6).
 	maxOldSessions = 4
-	// maxOpenMessages is the maximum number of open messages of all pairs together. Further messages are not followed.
+	// maxOpenMessages is the maximum number of open messages of all pairs together. The tracker ignores further
+	// messages.
 	maxOpenMessages = 1 << 17
 )
 

@@ -19,7 +19,7 @@ type ExtendedPair struct {
 	Packets  int64 `json:"packets"`
 	Acks     int64 `json:"acks"`
 	// Messages counts all messages. Complete, Open, Canceled, Aborted, Refused and Ended (with the session) count them
-	// by outcome. NotFollowed counts packets ignored because too many messages were open.
+	// by outcome. NotFollowed counts the packets ignored because maxOpenMessages messages were open.
 	Messages    int64 `json:"messages"`
 	Complete    int64 `json:"complete"`
 	Open        int64 `json:"open"`
@@ -133,7 +133,7 @@ func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {
 	f.tracker.addFinding(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).setPackets(s.list)
 }
 
-// reportOpen reports messages that no receive matched and messages that were not received completely.
+// reportOpen reports messages that no receive matched, and matched messages that are incomplete.
 func (f *extFlow) reportOpen() {
 	var unmatched, incomplete []*extMessage
 	for _, m := range f.openMessages {

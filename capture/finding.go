@@ -58,8 +58,8 @@ func (t *Tracker) emitFindings() {
 	t.pending = t.pending[:0]
 }
 
-// holdUnsolicited holds back the last finding, about a CLEAR_TO_SEND or ACK that the sender did not expect. If the
-// sender is an FPGA, this packet may have wedged it, and reportWait then reports that instead.
+// holdUnsolicited holds back the last finding, about a CLEAR_TO_SEND or ACK that the sender did not expect. The packet
+// may have wedged the sender if that is an FPGA; reportWait then reports the wedged node instead.
 func (f *flow) holdUnsolicited() {
 	n := len(f.tracker.pending)
 	if n == 0 {
@@ -70,7 +70,7 @@ func (f *flow) holdUnsolicited() {
 	f.tracker.pending = f.tracker.pending[:len(f.tracker.pending)-1]
 }
 
-// reportUnsolicited reports the held finding, because the packet did not wedge the sender.
+// reportUnsolicited reports the held finding, if any, because the packet did not wedge the sender.
 func (f *flow) reportUnsolicited() {
 	if f.unsolicited != nil {
 		f.tracker.pending = append(f.tracker.pending, f.unsolicited)

@@ -26,7 +26,7 @@ type flow struct {
 	node      *identity // the node at from
 	hasSent   bool      // a message has been seen
 	lastHeard time.Time // time of its last recorded datagram
-	// ipFragments is true once the flow's IP fragmentation has been reported. ackedLen is the length of the longest
+	// ipFragments is true once the tracker reported the flow's IP fragmentation. ackedLen is the length of the longest
 	// datagram in all acknowledged messages.
 	ipFragments bool
 	ackedLen    int
@@ -180,7 +180,7 @@ func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 	switch msg.state {
 	case requested, cleared:
 		if msg.crossed && msg.state == requested && f.reverse.msg == nil {
-			// A message in the other direction made an FPGA discard this request, and is now done.
+			// An FPGA discarded this request because of a message in the other direction, which is now complete.
 			f.onRetransmission(msg, event)
 			break
 		}
@@ -219,7 +219,8 @@ func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 			event.Message, event.Duplicate = msg.ID, true
 			return true
 		}
-		// The peer does one thing at a time, so it must have received the ACK, which is not in the recording.
+		// The sender completes one message before it begins the next, so it must have received an ACK that was not
+		// recorded.
 		msg.inferLoss("ACK")
 		f.endMessage(msg, event, false)
 		return false
@@ -277,7 +278,7 @@ func (f *flow) onClear(event *Event) {
 	msg.lastClear = event.Time
 }
 
-// assignEarlyClears adds the early CLEAR_TO_SENDs to a message, which they cleared.
+// assignEarlyClears adds the early CLEAR_TO_SENDs to the message that they cleared.
 func (f *flow) assignEarlyClears(msg *message) {
 	msg.state, msg.clear, msg.lastClear = cleared, f.earlyClears.first, f.earlyClears.last
 	msg.Retransmissions += f.earlyClears.n - 1

@@ -36,7 +36,7 @@ func (m *message) recordLoss(event *Event, what string) {
 
 // recordArrival counts a packet with a header in arrivals, unless the packet was lost. An answer proves that the packet
 // it answers arrived: if all recorded copies of that packet counted as lost, a recording lacks one that arrived. In
-// this case recordArrival counts the losses as unrecorded packets, and lacking is true.
+// this case, recordArrival counts these losses as unrecorded packets and returns true.
 func (f *flow) recordArrival(msg *message, e *Event, typ protocol.Type) (lacking bool) {
 	if e.fate() != pcapng.FateLost {
 		msg.arrivals[typ]++

@@ -74,7 +74,7 @@ func bucket(d time.Duration) (octave, b int) {
 	return octave, int(n>>(octave-5)) & (perOctave - 1)
 }
 
-// quantile returns the upper edge of the bucket that holds quantile q, or the maximum if that is less.
+// quantile returns the upper edge of the bucket that contains quantile q, at most the maximum of all durations.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0

@@ -37,7 +37,7 @@ type identity struct {
 	keepsRequesting bool
 }
 
-// rankKey is a rank as seen by one address.
+// rankKey is a rank as addressed by the node at viewer.
 type rankKey struct {
 	viewer netip.AddrPort
 	rank   uint32
@@ -59,7 +59,7 @@ func (i *identities) node(at netip.AddrPort) *identity {
 	return n
 }
 
-// address returns the address of a rank with which the node at address at communicates.
+// address returns the address of a rank as known to the node at address at, or the zero AddrPort.
 func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankKey{at, rank}]
 }
@@ -111,8 +111,8 @@ func (t *Tracker) checkRank(e *Event, n *identity, named uint32, at netip.AddrPo
 		"or the node has become another rank", at, named, at, n.sourceRank)
 }
 
-// checkPadding records whether an address pads its payload to lines of 8 bytes. FPGAs always do and other nodes never
-// do, so checkPadding reports an address that sends both forms.
+// checkPadding records whether the node at an address pads its payload to lines of 8 bytes. FPGAs always pad and other
+// nodes never do, so checkPadding reports a node that does both.
 func (t *Tracker) checkPadding(from netip.AddrPort, msg *message, event *Event) {
 	n := t.ranks.node(from)
 	if msg.Words%2 == 0 && msg.Words != 0 || n.paddingReported || event.Proto == pcapng.TCP {
@@ -143,8 +143,8 @@ func (i *identities) recordRetransmits(from netip.AddrPort, n int) {
 // isFPGA reports whether the node at an address pads its payload as the MPE does.
 func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).firstPadded != 0 }
 
-// harmText describes the damage that a second DATA header, or a copy of a datagram of a fragmented message, does at the
-// receiver: a deployed node stores it as the next part of the message. what names the stored bytes, when is the
+// harmText describes the damage that a second DATA header, or a copy of a datagram, does to a fragmented message: a
+// deployed receiver stores the bytes as the next part of the message. what names the stored bytes, when is the
 // condition of the damage, and inTime is a further condition for upstream's CPU library.
 func (f *flow) harmText(msg *message, when, what, inTime string) string {
 	n := f.tracker.ranks.node(f.to)

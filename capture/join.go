@@ -15,14 +15,14 @@ import (
 
 // JoinInfo describes how several recordings were joined.
 type JoinInfo struct {
-	// Vantages lists the vantage points in the order in which their first files were given.
+	// Vantages lists the vantage points in the order of their first files in the call of OpenFiles.
 	Vantages []VantagePoint `json:"vantages"`
 	// Packets is the number of distinct ZRLMPI packets. Common is the number of packets recorded at more than one
 	// vantage point.
 	Packets int64 `json:"packets"`
 	Common  int64 `json:"common"`
-	// Missing counts packets recorded at one vantage point but not at the next one, although the latter was recording.
-	// Either the path between the two or the second recorder lost them.
+	// Missing counts packets recorded at one vantage point but not at the next one, although the next one was
+	// recording. They were lost either on the path between the two or by the second recorder.
 	Missing []MissingPackets `json:"missing,omitempty"`
 	// OneWay lists flows missing at a vantage point that recorded packets of the opposite direction.
 	OneWay []OneWayFlow `json:"one_way,omitempty"`
@@ -156,8 +156,8 @@ type vantageReader struct {
 	shortNames map[*survey]string
 	files      []*survey // still to be read
 	src        *source
-	// unit is the next packet, except for a TCP segment, which is in src.decoder.segment. refTime is the time of either
-	// on the reference clock.
+	// unit is the next packet, except for a TCP segment, which is in src.decoder.segment. refTime is the time of the
+	// packet or segment on the reference clock.
 	unit      pcapng.Unit
 	result    decodeResult
 	refTime   int64

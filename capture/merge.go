@@ -44,7 +44,8 @@ type merger struct {
 	heldData int
 	pending  map[uint64][]*heldPacket
 	free     []*heldPacket
-	// lastDelivery maps the key of a datagram to the time of its last delivery. deliveries lists them in order.
+	// lastDelivery maps the copyKey of a datagram to the time of its last delivery. deliveries lists the deliveries in
+	// order of time.
 	lastDelivery map[uint64]int64
 	deliveries   []delivery
 
@@ -73,7 +74,7 @@ type mergedFlow struct {
 	hasStableID bool
 }
 
-// hop is a vantage point on a route. delay is the delay in nanoseconds relative to one of the route's vantage points.
+// hop is a vantage point on a route. delay is in nanoseconds, relative to a fixed vantage point of the route.
 type hop struct {
 	vantage int
 	delay   int64
@@ -99,7 +100,7 @@ type delivery struct {
 	at  int64
 }
 
-// maxVantages is the maximum number of vantage points. heldPacket.seenMask has a bit for each.
+// maxVantages is the maximum number of vantage points, each of which needs a bit in heldPacket.seenMask.
 const maxVantages = 64
 
 func newMerger(options Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger,
@@ -121,7 +122,7 @@ func newMerger(options Options, files []*survey, list []*vantage, links map[[2]i
 	return m, nil
 }
 
-// findOneWay finds flows missing at a vantage point that has common packets of the opposite direction.
+// findOneWay finds flows that are missing at a vantage point although it shares packets of the opposite direction.
 func (m *merger) findOneWay() {
 	for pair, l := range m.links {
 		for k := range l.flows {
@@ -164,8 +165,8 @@ func (m *merger) lookUpFlow(key flowKey) *mergedFlow {
 	return f
 }
 
-// findRoute sets the route of a flow: the largest set of vantage points that recorded the flow, and of which all share
-// packets with one.
+// findRoute sets the route of a flow to the vantage points that recorded the flow and share packets with a common one
+// of them. Of several such routes, it chooses the longest.
 func (m *merger) findRoute(f *mergedFlow) {
 	for base := range m.vantages {
 		if m.vantages[base].datagrams(f.flowKey) == 0 {
@@ -261,7 +262,7 @@ func (m *merger) Next(unit *pcapng.Unit) error {
 	}
 }
 
-// readPacket reads the next packet of all recordings.
+// readPacket reads the earliest unread packet of all recordings.
 func (m *merger) readPacket() error {
 	if !m.started {
 		m.started = true
@@ -409,7 +410,7 @@ func (m *merger) enqueueSegment(r *vantageReader) {
 	p.firstTime = r.refTime
 }
 
-// decideFate returns the fate of held, the first packet of the queue. A lost or copied packet was lost or copied
+// decideFate returns the fate of held, the first packet of the queue. If the packet was lost or copied, this happened
 // between vantage points from and to. decided is false while another vantage point may still show the packet.
 func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
 	f := held.flow
@@ -549,7 +550,7 @@ func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	return name
 }
 
-// countMissing counts a packet that is in recording from but missing in recording to.
+// countMissing counts a packet that is in recording from but not in recording to.
 func (m *merger) countMissing(from, to string) {
 	for _, l := range m.missing {
 		if l.From == from && l.To == to {

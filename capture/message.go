@@ -95,7 +95,7 @@ func (r *retransmissions) recordSend(at time.Time) {
 	r.last = at
 }
 
-// newMessage begins a message with the event of its first packet.
+// newMessage begins a message, whose first packet is event.
 func (f *flow) newMessage(event *Event) *message {
 	f.reportLast()
 	f.tracker.messages++
@@ -146,7 +146,7 @@ func (m *message) inferLoss(what string) {
 	}
 }
 
-// setProblem records a problem of the message, unless a problem was recorded before.
+// setProblem records a problem of the message. It keeps an earlier problem.
 func (m *message) setProblem(text string) {
 	if m.problem == "" {
 		m.problem = text
@@ -188,8 +188,8 @@ func (m *message) addPayload(event *Event) {
 	}
 }
 
-// endMessage closes a message. The message is reported when the next message of the flow begins, because its packets
-// may be retransmitted until then.
+// endMessage closes a message. reportLast reports it when the next message of the flow begins, because its packets may
+// be retransmitted until then.
 func (f *flow) endMessage(m *message, e *Event, complete bool) {
 	e.Message = m.ID
 	if m.Complete = complete; !complete {
@@ -231,7 +231,7 @@ func (f *flow) reportLast() {
 	f.reportMessage(msg)
 }
 
-// lossText describes how much of a message with a lost datagram was received.
+// lossText describes how much of a message arrived although a datagram was lost.
 func (f *flow) lossText(msg *message) string {
 	switch {
 	case msg.progressAtLoss != nil:

@@ -69,7 +69,7 @@ func (f *flow) onData(event *Event, payload []byte, truncated int) {
 	f.feedPayload(msg, event, payload, true)
 }
 
-// retransmitsLast reports whether DATA without a request retransmits the last message.
+// retransmitsLast reports whether DATA without a SEND_REQUEST retransmits the previous message.
 func (f *flow) retransmitsLast(e *Event, payload []byte) bool {
 	return f.previous != nil && f.previous.sameData(e, payload)
 }
@@ -96,7 +96,7 @@ func (f *flow) onRepeatedData(msg *message, e *Event) {
 	}
 }
 
-// onPayload handles payload without a header, or a datagram that must be payload.
+// onPayload handles a datagram or piece of a stream without a header.
 func (f *flow) onPayload(event *Event, b []byte, truncated int) {
 	event.Kind = PayloadEvent
 	msg := f.current()

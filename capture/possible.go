@@ -63,7 +63,7 @@ func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
 	return left
 }
 
-// crossingWindow is the time after CLEAR_TO_SEND within which a busy node that has received it may still retransmit
+// crossingWindow is the maximum time after CLEAR_TO_SEND at which a busy node that received it may still retransmit
 // SEND_REQUEST.
 const crossingWindow = 500 * time.Millisecond
 

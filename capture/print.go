@@ -18,7 +18,7 @@ type JSONEvent struct {
 	Proto  string    `json:"proto"`
 	Src    string    `json:"src_address"`
 	Dst    string    `json:"dst_address"`
-	// Length is the length of the datagram, or of a header or piece of payload on a stream, in bytes.
+	// Length is the length in bytes of the datagram or, in a TCP stream, of the header or piece of payload.
 	Length int `json:"length"`
 	// Kind is packet, payload or bad.
 	Kind    string  `json:"kind"`
@@ -33,8 +33,8 @@ type JSONEvent struct {
 	Revokes string `json:"revokes,omitempty"`
 	// Message is the number of the message in the recording, from 1.
 	Message int64 `json:"message,omitempty"`
-	// Offset, Bytes, Padding and Total are the position of payload in its message, in bytes; DataPacket is the number
-	// of the packet with the DATA header.
+	// Offset, Bytes, Padding and Total describe the position of payload in its message, as in Event. DataPacket is the
+	// number of the packet with the DATA header.
 	Offset        *int64 `json:"offset,omitempty"`
 	Bytes         *int64 `json:"bytes,omitempty"`
 	Padding       *int   `json:"padding,omitempty"`

@@ -23,8 +23,8 @@ const (
 	// holeAge is the maximum lifetime of a hole, by the packets' time stamps. A retransmission would fill it within a
 	// few timeouts.
 	holeAge = 10 * time.Second
-	// maxJump is larger than any TCP window in use. Sequence numbers that are further apart belong to a new connection
-	// whose SYN was not recorded.
+	// maxJump is larger than any TCP window in use. A larger jump of sequence numbers means a new connection whose SYN
+	// was not recorded.
 	maxJump = 64 << 20
 )
 
@@ -36,7 +36,7 @@ type tcpFlow struct {
 // tcpSegment is the part of a stream carried by a packet.
 type tcpSegment struct {
 	seq uint32
-	// data holds the recorded bytes. unrecorded is the number of bytes after them that were not recorded.
+	// data holds the recorded bytes. unrecorded is the number of unrecorded bytes after data.
 	data       []byte
 	unrecorded int
 	packet     int64
@@ -66,7 +66,7 @@ type reassembler struct {
 	streams map[tcpFlow]*tcpStream
 	// recent lists the streams by the time of their last packet, oldest first.
 	recent list.List
-	// holes lists the streams that have holes, oldest hole first.
+	// holes lists the streams with holes, oldest hole first.
 	holes list.List
 	// heldBytes is the total memory, in bytes, of the segments held after holes.
 	heldBytes int
@@ -203,7 +203,7 @@ func (r *reassembler) removeFirst(s *tcpStream) tcpSegment {
 	return seg
 }
 
-// updateHole updates the position of a stream in holes after its held segments have changed.
+// updateHole updates the position of a stream in holes. moved is true if held segments of the stream were removed.
 func (r *reassembler) updateHole(stream *tcpStream, moved bool) {
 	switch {
 	case stream.holeElement == nil || !moved:
@@ -216,7 +216,7 @@ func (r *reassembler) updateHole(stream *tcpStream, moved bool) {
 	}
 }
 
-// skipHole skips the first hole of a stream. The unit after the hole has the length of the hole as its Gap.
+// skipHole skips the first hole of a stream. It sets Gap of the unit after the hole to the length of the hole.
 func (r *reassembler) skipHole(s *tcpStream) {
 	seg := r.removeFirst(s)
 	gap := int(seg.seq - s.nextSeq)

@@ -46,7 +46,7 @@ type Phases struct {
 
 // Step is one packet of a message. DATA is one step even if it is fragmented into several datagrams.
 type Step struct {
-	// Packet is the number of the step's first packet in the recording. Packets counts the step's packets.
+	// Packet is the number of the step's first packet in the recording. Packets is the number of packets in the step.
 	Packet  int64
 	Packets int
 	// Time and End are the times of the first and the last packet.
@@ -83,7 +83,7 @@ type Finding struct {
 type Wait struct {
 	// Message is the ID of the message.
 	Message int64
-	// Rank is waiting for a packet from Peer. PacketType is the name of the packet's type.
+	// Rank waits for a packet from Peer. PacketType is the name of the packet's type.
 	Rank, Peer int
 	PacketType string
 	Since      time.Time
@@ -112,7 +112,7 @@ const (
 	DatatypeMismatch FindingKind = "datatype_mismatch"
 	// ReservedByte: a header byte that must be 0 is not 0. Deployed nodes drop the packet silently.
 	ReservedByte FindingKind = "reserved_byte"
-	// BadHeader: a header has a defect of another kind.
+	// BadHeader: a header contains a defect other than a reserved byte.
 	BadHeader FindingKind = "bad_header"
 	// MixedPadding: a node pads some messages but not others.
 	MixedPadding FindingKind = "padding"
@@ -126,8 +126,8 @@ const (
 	NeverCleared FindingKind = "never_cleared"
 	// CorruptPacket: the checksum of a packet of the extended profile is wrong.
 	CorruptPacket FindingKind = "corrupt"
-	// SessionChanged: a rank has a new session with a peer of the extended profile, because it was restarted or had
-	// declared the peer unreachable.
+	// SessionChanged: a rank of the extended profile began a new session with a peer, after a restart of the rank or
+	// after it declared the peer unreachable.
 	SessionChanged FindingKind = "session_changed"
 	// ClosedByPeer: a rank of the extended profile announced that it shuts down.
 	ClosedByPeer FindingKind = "closed_by_peer"

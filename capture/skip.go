@@ -54,8 +54,7 @@ type skipCounts struct {
 	byLink   map[pcapng.LinkType]int64
 }
 
-// countLink counts a packet of an unknown link type. The map is bounded because a file declares a bounded number of
-// interfaces.
+// countLink counts a packet of an unknown link type. The number of interfaces in a file bounds the map.
 func (c *skipCounts) countLink(t pcapng.LinkType) {
 	if c.byLink == nil {
 		c.byLink = make(map[pcapng.LinkType]int64)

@@ -11,8 +11,8 @@ import (
 
 // Options configure a Source. The zero value is right for every cluster that uses ZRLMPI's ports.
 type Options struct {
-	// Ports are the UDP and TCP ports that carry ZRLMPI: a packet is read if its source or destination port is one
-	// of them. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
+	// Ports lists the UDP and TCP ports that carry ZRLMPI. The source reads a packet if its source or destination port
+	// is in the list. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
 	Ports []uint16
 	// AllPorts reads all UDP datagrams and TCP streams.
 	AllPorts bool
@@ -76,7 +76,7 @@ type source struct {
 	stats   Stats
 	// kernelDrops returns the number of packets that the kernel dropped during a live capture. It is nil for a file.
 	kernelDrops func() int64
-	// metadata is the metadata of a file, or nil. trustFilePorts is true if packets on any port are read from files
+	// metadata is the metadata of a file, or nil. trustFilePorts makes the source read packets on any port of a file
 	// written by a pcapng.Writer, because such files contain only ZRLMPI packets.
 	metadata       *pcapng.Metadata
 	trustFilePorts bool

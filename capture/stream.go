@@ -14,8 +14,8 @@ type streamParser struct {
 	headerBytes int   // bytes of the header
 	payloadLeft int64 // payload bytes still to come
 	isLost      bool  // packet boundaries are unknown
-	// extPacket is an incomplete packet of the extended profile, or nil. unrecorded is the number of its bytes that
-	// were not recorded.
+	// extPacket holds the bytes so far of an incomplete packet of the extended profile, or is nil. unrecorded is the
+	// number of this packet's unrecorded bytes.
 	extPacket  []byte
 	unrecorded int
 }

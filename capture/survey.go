@@ -37,8 +37,8 @@ type survey struct {
 	skipMask      uint64 // keys with any of these bits are not sampled
 	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
 	begin, end int64
-	// recordingEnd is the end of the recording according to the file, or the time of the last packet if the file lacks
-	// it.
+	// recordingEnd is the end time of the recording stored in the file, or the time of the last packet if the file
+	// stores none.
 	recordingEnd int64
 	// longestPause is the longest time between two packets. series is the number of the series of files that contains
 	// this file.
@@ -50,7 +50,7 @@ type survey struct {
 	minRecorded int
 }
 
-// surveyFlow is a flow of a recording and the number of its datagrams.
+// surveyFlow counts the datagrams of a flow in a recording.
 type surveyFlow struct {
 	flowKey
 	hash      uint64
@@ -117,8 +117,8 @@ func (o Options) openSegments(path string) (*source, error) {
 	return src, nil
 }
 
-// eachDatagram calls visit with each datagram of a unit. A unit holds several datagrams if the kernel coalesced them,
-// and it may coalesce them differently at each vantage point.
+// eachDatagram calls visit with each datagram of a unit. A unit contains several datagrams if the kernel coalesced
+// them. Kernels at different vantage points may coalesce differently.
 func eachDatagram(unit *pcapng.Unit, visit func(*pcapng.Unit)) {
 	switch {
 	case protocol.IsExtended(unit.Data):

@@ -46,7 +46,7 @@ type Tracker struct {
 	ended           bool
 	ext             Extended // of the event, with space for ranges
 	extOpenMessages int      // open messages of the extended profile
-	// isJoined is true if the units are from several recordings, which may show whether packets arrived.
+	// isJoined is true if the units are from joined recordings, which may show whether packets arrived.
 	isJoined bool
 	// unrecorded maps the name of a recording to the packets that it lacks although they arrived there.
 	unrecorded map[string]*packetSample
@@ -189,8 +189,8 @@ func (t *Tracker) emit(e *Event) {
 	}
 }
 
-// processDatagram processes a UDP datagram. Like a live receiver, it decides by the state of the message whether the
-// datagram is payload.
+// processDatagram processes a UDP datagram. Like a live receiver, it uses the state of the message to decide whether
+// the datagram is payload.
 func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Unit) {
 	out, in := orientFlows(&c.flows, forward)
 	event := t.newEvent(unit, unit.Data)
@@ -207,8 +207,8 @@ func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Un
 	case defect.OK():
 		event.Kind = PacketEvent
 	case defect.Kind == protocol.DefectReserved:
-		// A deployed node drops such a packet. Only later packets show whether this receiver dropped it, so process it
-		// like a valid one.
+		// A deployed node drops such a packet. Process it like a valid one, because only later packets show whether
+		// this receiver dropped it.
 		event.Kind, event.Reason, event.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		event.Header = t.parseLenient(d.Data)
 		asTag := ""
@@ -260,8 +260,8 @@ func (t *Tracker) findIPFragments(event *Event, f *flow, unit *pcapng.Unit) {
 // tagOffset is the offset of the tag in the header of profile v0.9.
 const tagOffset = 18
 
-// completeHeader completes a header that the snapshot length truncated, if enough of it was recorded to identify the
-// packet. The missing part has the same value in all packets of deployed nodes.
+// completeHeader completes a header truncated by the snapshot length, if the recorded part identifies the packet. The
+// missing part is the same in all packets of deployed nodes.
 func (t *Tracker) completeHeader(unit *pcapng.Unit) pcapng.Unit {
 	const (
 		known   = 20 // includes the mark of the extended profile
@@ -323,7 +323,7 @@ func (t *Tracker) parseLenient(b []byte) protocol.Header {
 	return h
 }
 
-// resemblesHeader reports whether b resembles a header: it has at least one of the marks.
+// resemblesHeader reports whether b contains at least one of a header's two marks.
 func resemblesHeader(b []byte) bool {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// vantage is a vantage point and the files recorded there one after the other.
+// vantage is a vantage point and the consecutive files recorded there.
 type vantage struct {
 	files   []*survey
 	samples []sample
@@ -97,8 +97,8 @@ func linkFiles(files []*survey) fileLinks {
 	return links
 }
 
-// groupByVantage groups files by vantage point. Files of one vantage point have no packet in common, follow each other
-// in time, and are at the same end of the paths to other files.
+// groupByVantage groups files by vantage point. Files of one vantage point share no packets, do not overlap in time,
+// and are at the same end of the paths to other files.
 func groupByVantage(files []*survey) []*vantage {
 	inTime := slices.Clone(files)
 	slices.SortStableFunc(inTime, func(a, b *survey) int { return cmp.Compare(a.begin, b.begin) })

@@ -11,7 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// deployedRetransmissions is the number of times that a deployed node retransmits a packet, before it waits forever.
+// deployedRetransmissions is the number of times that a deployed node retransmits a packet. After that it waits
+// forever.
 const deployedRetransmissions = 3
 
 // maxRequestInterval is the longest time between two SEND_REQUESTs from a zrlmpid that receives no answer: 3 s by
@@ -42,7 +43,7 @@ func (t *Tracker) waitText(w wait) string {
 // minRetransmitTime is the shortest retransmission timeout of any node.
 const minRetransmitTime = 100 * time.Millisecond
 
-// endsHere reports whether the recording ends too soon after the beginning of a wait to judge it.
+// endsHere reports whether the recording ends too soon after a wait began to judge the wait.
 func (t *Tracker) endsHere(w wait) bool {
 	return t.now.Sub(w.Since) < minRetransmitTime && w.msg.requestSends.n+w.msg.dataSends.n == 0
 }
@@ -64,7 +65,7 @@ func (t *Tracker) reportOpen() {
 	}
 	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.msg.ID, b.msg.ID) })
 	stuck := map[*message]bool{}
-	// The waits left out may end with the next packet, or have another cause.
+	// Only these waits can be part of a deadlock: the others may end with the next packet, or have another cause.
 	lasting := slices.DeleteFunc(slices.Clone(open),
 		func(w wait) bool { return t.endsHere(w) || w.msg.isLastPacketLost() })
 	for _, circle := range findCycles(lasting) {
@@ -167,8 +168,8 @@ func (t *Tracker) reportWait(w wait) {
 	}
 }
 
-// missingText names the packets that do not reach their destination, as its retransmissions of the packet that they
-// answer show.
+// missingText names the packets that do not reach their destination. The destination shows this if it keeps
+// retransmitting the packet that they answer.
 func (f *flow) missingText(msg *message) string {
 	switch {
 	case msg.isLastPacketLost():
@@ -267,9 +268,9 @@ func (t *Tracker) reportDeadlock(circle []wait) {
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// findCycles returns cycles of ranks that wait for each other. The search visits each wait only once, so it may miss a
-// cycle that shares a wait with a returned one. It follows a wait to every wait of the peer: a rank with two waits is
-// stuck if either of them is part of a cycle, because a deployed node does one thing at a time.
+// findCycles returns cycles of ranks that wait for each other. It visits each wait only once, so it may miss a cycle
+// that shares a wait with a returned one. It follows a wait to every wait of the peer, because a deployed node does one
+// thing at a time: a single wait in a cycle blocks its rank.
 func findCycles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {

@@ -79,7 +79,8 @@ func (t *ExtSession) SendEager(from int, message uint32, payload []byte, size in
 	return t.SendAck(1 - from)
 }
 
-// SendRendezvous records a message from a rank that begins with a SEND_REQUEST, and the message's ACK.
+// SendRendezvous records a message from a rank, from its SEND_REQUEST to its ACK, with size bytes of payload per
+// packet.
 func (t *ExtSession) SendRendezvous(from int, message uint32, payload []byte, size int) *ExtSession {
 	header := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
 	t.Send(from, header, nil)
@@ -104,7 +105,7 @@ func (t *ExtSession) sendPieces(from int, h protocol.ExtHeader, payload []byte, 
 	}
 }
 
-// SendAck records an ACK from a rank. It acknowledges all packets sent to the rank so far, and the given ranges of
+// SendAck records an ACK from a rank. The ACK acknowledges all packets sent to the rank so far, and the given ranges of
 // higher numbers.
 func (t *ExtSession) SendAck(from int, ranges ...protocol.Range) *ExtSession {
 	payload := protocol.AppendAck(nil,

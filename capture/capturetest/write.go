@@ -27,8 +27,8 @@ func (f Format) order() byteOrder {
 	return binary.LittleEndian
 }
 
-// Pcap returns the recording as a pcap file. It has the link type of the first interface, and the packets of all
-// interfaces.
+// Pcap returns the recording as a pcap file. The file contains the packets of all interfaces, with the link type of the
+// first one.
 func (c *Capture) Pcap(f Format) []byte {
 	order := f.order()
 	magic, tick := uint32(0xa1b2c3d4), time.Microsecond

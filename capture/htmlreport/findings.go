@@ -17,7 +17,7 @@ type kindRow struct {
 	Total int `json:"total"`
 }
 
-// levels maps kinds of findings to their level. Kinds that are not listed have level 0.
+// levels maps kinds of findings to their level, which is 0 for unlisted kinds.
 var levels = map[capture.FindingKind]int{
 	capture.LostPacket:          1,
 	capture.RetransmittedPacket: 1,

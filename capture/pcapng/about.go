@@ -10,7 +10,7 @@ import (
 // applicationName is the value of the option shb_userappl that marks files written by a Writer.
 const applicationName = "zrlmpid"
 
-// Metadata holds the properties of a file. Properties that the file does not contain are zero.
+// Metadata holds the properties of a file, or zeros for properties missing from the file.
 type Metadata struct {
 	// FromWriter is true if a Writer wrote the file. All packets in such a file are ZRLMPI packets.
 	FromWriter bool

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// MaxPacket is the maximum length in bytes of a recorded packet, as in libpcap. No network has longer packets, so a
+// MaxPacket is the maximum length in bytes of a recorded packet, as in libpcap. No network carries longer packets, so a
 // greater length means that the file is corrupt.
 const MaxPacket = 256 << 10
 
@@ -63,7 +63,7 @@ type pcapReader struct {
 	order binary.ByteOrder
 	tick  time.Duration
 	link  LinkType
-	// recordLen is the length of the last record returned.
+	// recordLen is the length of the last record returned, including its header.
 	recordLen int
 }
 
@@ -113,7 +113,7 @@ func (p *pcapReader) Next(rec *Record) error {
 	return nil
 }
 
-// wrapError adds the offset of the record that could not be read to err.
+// wrapError wraps err in an *Error with the offset of the unreadable record, unless err is io.EOF.
 func (p *pcapReader) wrapError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF

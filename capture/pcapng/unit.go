@@ -10,7 +10,7 @@ import (
 type Unit struct {
 	// Packet is the number of the recorded packet that completed the unit, counted from 1 as in Wireshark.
 	Packet int64
-	// Time is the time stamp of the packet with number Packet.
+	// Time is the time stamp of that packet.
 	Time time.Time
 	// Src and Dst are the innermost addresses. In a VXLAN, they are the addresses inside the tunnel.
 	Src, Dst netip.AddrPort
@@ -18,20 +18,19 @@ type Unit struct {
 	Proto Proto
 	// Data is the payload, valid until the next call of Next.
 	Data []byte
-	// Truncated is the number of payload bytes that were on the wire but are not in the file, because of a short
-	// snapshot length.
+	// Truncated is the number of payload bytes that the snapshot length cut off.
 	Truncated int
 	// Fragments is the number of IP fragments of the unit, or 0. LongestFragment is the length of the longest one in
 	// bytes, without the IP header.
 	Fragments, LongestFragment int
 	// Gap is the number of bytes of a TCP stream missing before Data.
 	Gap int
-	// Restart is true for the first unit from one direction of a TCP connection. Pending data from an earlier
-	// connection between the same addresses must be discarded.
+	// Restart is true for the first unit from one direction of a TCP connection. The reader must then discard pending
+	// data from an earlier connection between the same addresses.
 	Restart bool
 	// Comments lists the comments on the packet, read from a recording or to be written to one.
 	Comments []string
-	// Trail lists the sightings of the packet in several joined recordings. It is nil if there is only one recording.
+	// Trail lists the sightings of the packet in several joined recordings. It is nil for a single recording.
 	Trail *Trail
 }
 
@@ -54,7 +53,7 @@ type Sighting struct {
 	Time time.Time
 }
 
-// Fate is the outcome of a packet's path between vantage points, as far as the recordings show it.
+// Fate describes whether a packet was delivered, lost or copied between vantage points, according to the recordings.
 type Fate uint8
 
 // Fates of a packet.

@@ -20,7 +20,7 @@ type Writer struct {
 type WriterOptions struct {
 	// Comment describes the file, or explains why it was recorded.
 	Comment string
-	// SnapLength is the maximum number of bytes recorded of each packet, including the IP header; 0 means no limit.
+	// SnapLength is the maximum number of recorded bytes per packet, including the IP header. 0 means no limit.
 	SnapLength int
 }
 
@@ -34,7 +34,7 @@ type EndRecord struct {
 	Comments []string
 }
 
-// NewWriter begins a file. Errors from w are returned by WriteUnit and Flush.
+// NewWriter begins a file. WriteUnit and Flush return errors from w.
 func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	return &Writer{ng: newNgWriter(w, o), seq: map[[2]netip.AddrPort]uint32{}}
 }

@@ -19,7 +19,6 @@ type callKey struct {
 	id   int64
 }
 
-// openCalls maps the key of each pending call to the call.
 type openCalls map[callKey]pcapng.Call
 
 // tracedCall is a call and its outcome.

@@ -92,7 +92,7 @@ type rank struct {
 // queueNames are the names of the counters.
 var queueNames = [...]string{"posted receives", "unexpected messages", "sends in flight"}
 
-// change is a change in the messages in flight, at the beginning or end of a message.
+// change is a change of the number of messages and words in flight, when a message begins or ends.
 type change struct {
 	at              int64
 	messages, words int64

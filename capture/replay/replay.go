@@ -20,8 +20,8 @@ import (
 
 // Config configures a replay.
 type Config struct {
-	// PlayedRank is the rank whose packets are sent. Peer is the rank of the live peer, or -1 for the first rank in the
-	// recording that exchanges packets with PlayedRank.
+	// PlayedRank is the rank whose packets are sent. Peer is the live peer's rank, or -1 for the first rank that
+	// exchanges packets with PlayedRank in the recording.
 	PlayedRank, Peer int
 	// PeerAddr is the live peer's address.
 	PeerAddr netip.AddrPort
@@ -42,14 +42,14 @@ type Result struct {
 	// Sent and Received count datagrams. A recorded packet may contain several datagrams.
 	Sent     int `json:"sent"`
 	Received int `json:"received"`
-	// ReceiveBuffer is the size in bytes that the kernel granted when udp.DefaultReceiveBuffer was requested. Datagrams
-	// that do not fit in the buffer are lost.
+	// ReceiveBuffer is the size in bytes of the receive buffer that the kernel granted on a request for
+	// udp.DefaultReceiveBuffer. The kernel drops datagrams that do not fit in the buffer.
 	ReceiveBuffer int `json:"receive_buffer"`
 	// Difference is the first difference from the recording, or nil.
 	Difference *Difference `json:"difference,omitempty"`
 }
 
-// Difference is a difference between the behavior of the live peer and the recording.
+// Difference describes how the live peer's packet differs from the recorded packet.
 type Difference struct {
 	// Packet is the number of the recorded packet, or 0 if the peer sent a packet after the end of the recording.
 	Packet int64 `json:"packet"`
@@ -91,8 +91,8 @@ type recordedDatagram struct {
 	isOurs     bool
 	data       []byte
 	unrecorded int // bytes that were not recorded
-	// hasPadding is true if the datagram has padding. mayBeTail is true if it has longTail bytes and may be the last
-	// datagram of a message from an MPE.
+	// hasPadding is true if the datagram contains padding. mayBeTail is true if the datagram is longTail bytes long and
+	// may be the last one of a message from an MPE.
 	hasPadding, mayBeTail bool
 }
 
