@@ -32,7 +32,7 @@ type JoinInfo struct {
 
 // VantagePoint describes a place where packets were recorded.
 type VantagePoint struct {
-	// Files are the files recorded there, in order of time.
+	// Files lists the files recorded there, in order of time.
 	Files []string `json:"files"`
 	// Packets is the number of ZRLMPI packets. Only is the number of packets recorded at no other vantage point.
 	Packets int64 `json:"packets"`
@@ -64,7 +64,7 @@ type MissingPackets struct {
 	Packets int64  `json:"packets"`
 }
 
-// OneWayFlow is a flow that is missing at one vantage point.
+// OneWayFlow describes a flow that one vantage point lacks.
 type OneWayFlow struct {
 	Src string `json:"src_address"`
 	Dst string `json:"dst_address"`

@@ -189,8 +189,8 @@ func (m *merger) findRoute(f *mergedFlow) {
 	slices.SortFunc(f.route, func(a, b hop) int { return cmp.Compare(a.delay, b.delay) })
 }
 
-// flowOrder reports which of two vantage points sees a flow first, encoded as flowLink.order, and the delay from base
-// to other, which is negative if other sees it first.
+// flowOrder returns the order in which vantage points base and other see a flow, encoded as in flowLink.order, and the
+// delay from base to other. The delay is negative if other sees the flow first.
 func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first int, delay int64) {
 	fl, ok := link.flows[key]
 	if !ok {
@@ -456,7 +456,8 @@ func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, d
 	return pcapng.FateUnknown, 0, 0, true
 }
 
-// wouldBeRecorded reports whether a packet would have been recorded at a vantage point of its route.
+// wouldBeRecorded reports whether vantage point i of the packet's route certainly recorded the packet if it arrived
+// there: the vantage point was recording at that time, and its recorders dropped no packets.
 func (m *merger) wouldBeRecorded(held *heldPacket, i int) bool {
 	s := held.flow.route[i]
 	v := m.vantages[s.vantage]

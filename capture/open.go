@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// OpenWait is a wait that is still in progress.
+// OpenWait describes a wait in progress.
 type OpenWait struct {
 	Since time.Time
 	Text  string

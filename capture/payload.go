@@ -281,7 +281,7 @@ func (f *flow) locatePayload(event *Event, b []byte) handshake.Reason {
 	return reason
 }
 
-// explainLength explains a datagram of unexpected length.
+// explainLength reports the probable cause of a datagram's unexpected length.
 func (f *flow) explainLength(msg *message, event *Event, n int64, begins bool) {
 	if msg.explained {
 		return

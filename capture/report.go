@@ -36,7 +36,7 @@ type Message struct {
 	Steps []Step `json:"-"`
 }
 
-// Phases are the durations of a message's phases, in seconds.
+// Phases holds the durations of a message's phases, in seconds.
 type Phases struct {
 	RequestToClear *float64 `json:"request_to_clear_seconds"`
 	ClearToData    *float64 `json:"clear_to_data_seconds"`
@@ -69,7 +69,7 @@ type Finding struct {
 	Packets []int64 `json:"packets"`
 	// Text describes the finding.
 	Text string `json:"text"`
-	// Messages are the IDs of the affected messages.
+	// Messages lists the IDs of the affected messages.
 	Messages []int64 `json:"messages,omitempty"`
 	// Time is in seconds since the first packet of the recording.
 	Time float64 `json:"time_seconds"`

@@ -12,8 +12,8 @@ import (
 type vantage struct {
 	files   []*survey
 	samples []sample
-	// nearAddrs contains the addresses that are closer to this vantage point than to others. farAddrs contains the
-	// addresses that are closer to another one.
+	// nearAddrs contains the addresses closer to this vantage point than to others. farAddrs contains the addresses
+	// closer to another vantage point.
 	nearAddrs, farAddrs map[netip.Addr]bool
 	// If hasClock is true, clock converts times to the clock of the first vantage point. Otherwise times are not
 	// converted.
@@ -40,7 +40,7 @@ func numberSeries(inTime []*survey) {
 // newVantage returns a vantage point with a single file.
 func newVantage(s *survey) *vantage { return &vantage{files: []*survey{s}, samples: s.samples} }
 
-// toReference converts a time of the vantage point to the clock of the first one.
+// toReference converts a time on the vantage point's clock to the clock of the first vantage point.
 func (v *vantage) toReference(at int64) int64 {
 	if !v.hasClock {
 		return at

@@ -44,7 +44,7 @@ type Trail struct {
 	From, To string
 }
 
-// Sighting is a packet in one of several recordings.
+// Sighting describes the appearance of a packet in one of several recordings.
 type Sighting struct {
 	// Recording is the name of the file. Packet is the number of the packet in that file.
 	Recording string

@@ -24,13 +24,13 @@ type WriterOptions struct {
 	SnapLength int
 }
 
-// EndRecord holds the facts that are known only at the end of a recording.
+// EndRecord holds the facts known only at the end of a recording.
 type EndRecord struct {
 	// Time is the end of the recording, which may be long after the last packet.
 	Time time.Time
 	// LostPackets counts packets missing from the recording.
 	LostPackets uint64
-	// Comments are about the recording as a whole.
+	// Comments lists comments on the recording as a whole.
 	Comments []string
 }
 
