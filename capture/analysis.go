@@ -17,13 +17,13 @@ import (
 // AnalysisOptions configure an Analysis.
 type AnalysisOptions struct {
 	Profile protocol.Profile
-	// KeepMessages is the maximum number of messages kept for Report.Messages; further messages are only counted.
+	// KeepMessages is the maximum number of messages in Report.Messages. Further messages are only counted.
 	KeepMessages int
 	// KeepSteps is the maximum number of steps kept for each message.
 	KeepSteps int
 	// KeepTrace is the maximum number of elements kept in each of Report.Extended, Report.Depths and Report.Calls.
 	KeepTrace int
-	// OnMessage and OnFinding, if not nil, are called with each message and each finding as it is reported.
+	// OnMessage and OnFinding, if not nil, are called with each message and each finding, including unlisted ones.
 	OnMessage func(*Message)
 	OnFinding func(*Finding)
 }
@@ -31,7 +31,8 @@ type AnalysisOptions struct {
 // maxFindings is the maximum number of findings kept for each kind; further findings are only counted.
 const maxFindings = 1000
 
-// maxPairs is the maximum number of pairs of ranks with a separate summary.
+// maxPairs is the maximum number of pairs of ranks with a separate summary. Messages of further pairs count only in the
+// total.
 const maxPairs = 1 << 13
 
 // Analysis collects the messages and findings of a recording.
@@ -48,17 +49,16 @@ type Analysis struct {
 	perKind   map[FindingKind]int
 	all       pairSummary
 	pairs     map[[2]int]*pairSummary
-	truncated error // at the end of a truncated or corrupt recording
+	truncated error // error at which reading a truncated or corrupt recording stopped
 	stats     Stats
 }
 
-// pairSummary counts the messages from one rank to another.
+// pairSummary accumulates the PairSummary of a pair of ranks, with a histogram of each phase.
 type pairSummary struct {
 	PairSummary
 	phases [numPhases]histogram
 }
 
-// numPhases is the number of phases of a message.
 const numPhases = 4
 
 // NewAnalysis returns an empty analysis of the recording with the given name.
@@ -80,7 +80,7 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	return analysis
 }
 
-// appendLimited appends element to list unless list has reached the given limit.
+// appendLimited appends element to list unless list already holds room elements.
 func appendLimited[T any](list []T, element *T, room int) []T {
 	if len(list) == room {
 		return list
@@ -88,8 +88,8 @@ func appendLimited[T any](list []T, element *T, room int) []T {
 	return append(list, *element)
 }
 
-// AddNote stores a queue depth or an MPI call found in the recording. Use it as Options.OnNote of the source passed to
-// Analyze.
+// AddNote adds the queue depths or the MPI call of a note to the analysis. Pass it as Options.OnNote to the source that
+// Analyze reads.
 func (a *Analysis) AddNote(n pcapng.RankNote) {
 	switch n := n.(type) {
 	case *pcapng.QueueDepths:
@@ -100,7 +100,7 @@ func (a *Analysis) AddNote(n pcapng.RankNote) {
 }
 
 // Analyze analyzes all packets of src. If the recording is truncated, or corrupt after its first packets, Analyze
-// analyzes the readable part and returns no error; see Summary.Truncated.
+// returns nil after the readable part, and Summary.Truncated describes the defect.
 func (a *Analysis) Analyze(src Source) error {
 	err := a.tracker.ProcessAll(src)
 	a.stats = src.Stats()
@@ -118,7 +118,7 @@ func (a *Analysis) Analyze(src Source) error {
 	return err
 }
 
-// OpenWaits returns the waits that are still in progress and have lasted at least the given time.
+// OpenWaits returns the waits in progress that have lasted at least the given time.
 func (a *Analysis) OpenWaits(atLeast time.Duration) []OpenWait { return a.tracker.OpenWaits(atLeast) }
 
 func (a *Analysis) addMessage(msg *Message) {
@@ -164,7 +164,7 @@ func (p *pairSummary) add(msg *Message) {
 	}
 }
 
-// dropSamples discards the samples of all phases; their quantiles are approximate from then on.
+// dropSamples discards the samples of all phases, whose quantiles are approximate from then on.
 func (p *pairSummary) dropSamples() {
 	for i := range p.phases {
 		p.phases[i].dropSamples()
@@ -187,7 +187,7 @@ type Report struct {
 	// Comment is the comment stored in the recording.
 	Comment string    `json:"comment,omitempty"`
 	Start   time.Time `json:"start"`
-	// Joined describes how several recordings were joined.
+	// Joined describes how several recordings were joined. It is nil for a single recording.
 	Joined   *JoinInfo `json:"joined,omitempty"`
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
@@ -200,24 +200,25 @@ type Report struct {
 
 // Summary contains the totals for a recording.
 type Summary struct {
-	// Packets counts all recorded packets. Units counts the datagrams and pieces of TCP streams that may be ZRLMPI.
-	// Skipped counts the remaining packets by reason.
+	// Packets counts all recorded packets. Units counts the UDP datagrams and the pieces of TCP streams that may carry
+	// ZRLMPI. Skipped counts the ignored packets by reason.
 	Packets int64            `json:"packets"`
 	Units   int64            `json:"units"`
 	Bytes   int64            `json:"bytes"`
 	Skipped map[string]int64 `json:"skipped,omitempty"`
-	// NotFollowed counts units that were ignored because too many conversations were already being followed.
+	// NotFollowed counts the units ignored because the tracker already followed its maximum number of conversations.
 	NotFollowed int64 `json:"not_followed,omitempty"`
 	// Seconds is the time from the first unit to the last one.
 	Seconds float64 `json:"span_seconds"`
-	// Truncated describes where the recording is truncated or corrupt, or is empty. Data after this point was not read.
+	// Truncated is the error at which reading a truncated or corrupt recording stopped. It is empty if the whole
+	// recording was read.
 	Truncated string `json:"truncated,omitempty"`
 	// FindingsByKind counts all findings, including unlisted ones.
 	FindingsByKind map[FindingKind]int `json:"findings_by_kind,omitempty"`
 	// MessagesNotListed and FindingsNotListed count messages and findings left out of the report's lists.
 	MessagesNotListed int64 `json:"messages_not_listed,omitempty"`
 	FindingsNotListed int64 `json:"findings_not_listed,omitempty"`
-	// All summarizes all messages; Pairs has one summary for each pair of ranks.
+	// All summarizes all messages. Pairs contains one summary per pair of ranks, for a limited number of pairs.
 	All   PairSummary   `json:"all"`
 	Pairs []PairSummary `json:"pairs"`
 	// Extended summarizes the pairs that used the extended profile. Their messages are not counted in the fields above.
@@ -239,19 +240,19 @@ type PairSummary struct {
 	Total          Quantiles `json:"total"`
 }
 
-// Quantiles are quantiles of the duration of a phase, in seconds. They are exact (nearest rank), or within 3.2 % if
-// Approximate.
+// Quantiles holds quantiles of the duration of a phase, in seconds. They are exact (nearest rank) or, if Approximate is
+// true, within 3.2 % of the exact values.
 type Quantiles struct {
 	Count uint64  `json:"count"`
 	P50   float64 `json:"p50_seconds"`
 	P90   float64 `json:"p90_seconds"`
 	P99   float64 `json:"p99_seconds"`
 	Max   float64 `json:"max_seconds"`
-	// Approximate is true if the recording has more than a million messages.
+	// Approximate is true if the recording contains more than a million messages.
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// MarshalJSON encodes values that were not measured as null.
+// MarshalJSON encodes the quantiles as null if Count is 0.
 func (q Quantiles) MarshalJSON() ([]byte, error) {
 	type measured Quantiles
 	if q.Count > 0 {
@@ -293,8 +294,8 @@ func (a *Analysis) Report() *Report {
 	return report
 }
 
-// WriteJSON writes the report as one JSON object. It encodes messages one at a time so that a long list is not copied
-// as a whole.
+// WriteJSON writes the report as one JSON object. It encodes one message at a time, so that the encoded form of a long
+// list is never in memory as a whole.
 func (r *Report) WriteJSON(w io.Writer) error {
 	head := *r
 	head.Messages = nil
@@ -322,7 +323,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// IsClean reports whether there are no findings and the recording is complete.
+// IsClean reports whether the recording is complete and caused no findings.
 func (r *Report) IsClean() bool { return len(r.Findings) == 0 && r.Summary.Truncated == "" }
 
 func (p *pairSummary) summary() PairSummary {

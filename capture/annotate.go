@@ -10,16 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxComments is the maximum number of comments added to a recording. A bad recording may have a finding for each
-// packet.
+// maxComments is the maximum number of comments that Annotate adds to a recording. A corrupt recording may cause a
+// finding for every packet.
 const maxComments = 10000
 
 // comment formats the finding as a packet comment.
 func (f *Finding) comment() string { return fmt.Sprintf("%s: %s", f.Kind, f.Text) }
 
-// Annotate analyzes a recording in which units[i] is packet i+1, and adds each finding to the comments of the packets
-// that it lists. end is the time at which the recording ended; if it is zero, the time of the last unit is used.
-// Annotate returns the findings in the order in which they were found.
+// Annotate analyzes a recording whose packet i+1 is units[i], and adds each finding as a comment to the packets in
+// Finding.Packets. end is the end time of the recording; if end is zero, the recording ends with its last unit.
+// Annotate returns the findings in order of detection.
 func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Finding {
 	var findings []Finding
 	comments := 0
@@ -35,7 +35,7 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 		}
 	}})
 	for i := range units {
-		u := units[i] // Tracker.ProcessUnit changes it
+		u := units[i] // a copy, because Tracker.ProcessUnit changes its argument
 		u.Packet = int64(i + 1)
 		tracker.ProcessUnit(&u)
 	}
@@ -45,9 +45,9 @@ func Annotate(units []pcapng.Unit, end time.Time, profile protocol.Profile) []Fi
 }
 
 // CopyAnnotated copies packets from a source to out as they arrive. It adds each finding as a comment to the packet
-// that revealed it, with the numbers of the other packets involved. Findings made at the end of the source become
-// comments on the end of the recording. It returns when the source ends, with the source's error unless that is io.EOF.
-// open opens the source with the given options.
+// that revealed it, with the numbers of all packets involved. Findings made at the end of the source become comments on
+// the end of the recording. CopyAnnotated calls open to open the source, and returns the source's error, or nil at
+// io.EOF.
 func CopyAnnotated(out io.Writer, options pcapng.WriterOptions, open func(Options) (Source, error),
 	profile protocol.Profile) error {
 	var found []string
@@ -85,7 +85,7 @@ func CopyAnnotated(out io.Writer, options pcapng.WriterOptions, open func(Option
 			return errors.Join(err, writer.Flush())
 		}
 		unit.Packet = n
-		part := unit // Tracker.ProcessUnit changes it
+		part := unit // a copy, because Tracker.ProcessUnit changes its argument
 		found = nil
 		tracker.ProcessUnit(&part)
 		unit.Comments = append(unit.Comments[:len(unit.Comments):len(unit.Comments)], found...)
@@ -95,7 +95,8 @@ func CopyAnnotated(out io.Writer, options pcapng.WriterOptions, open func(Option
 	}
 }
 
-// newEnding returns the record that ends a recording of the source. last is the time of the source's last packet.
+// newEnding returns the record that ends a recording. Its time is s.End or, if s.End is zero, last, the time of the
+// source's last packet.
 func newEnding(s Stats, last time.Time) *pcapng.EndRecord {
 	e := &pcapng.EndRecord{Time: s.End, LostPackets: uint64(s.Skipped[SkipKernelDrops])}
 	if e.Time.IsZero() {

@@ -17,11 +17,12 @@ type dataProgress struct {
 	// tailReceived is true if the last datagram arrived although an earlier one is missing.
 	tailReceived bool
 	isStream     bool // over TCP, which has no datagrams
-	// sums are the checksums of the first maxSums continuation datagrams, in the order in which they were received.
+	// sums holds the checksums of the first maxSums continuation datagrams, in order of arrival.
 	sums []uint32
 }
 
-// shape returns how the flow's sender fragments messages, as far as the recording shows it.
+// shape returns the shape of the sender's messages: the FPGA shape if the sender pads as an FPGA does, and the CPU
+// shape otherwise.
 func (f *flow) shape() protocol.Shape {
 	if f.tracker.ranks.isFPGA(f.from) {
 		return protocol.FPGAShape(true)
@@ -29,15 +30,15 @@ func (f *flow) shape() protocol.Shape {
 	return protocol.CPUShape()
 }
 
-// startData records the first datagram of DATA, which has the header.
+// startData restarts the progress of DATA with its first datagram, which contains the header.
 func (f *flow) startData(m *message, e *Event) {
 	f.sums = f.sums[:0]
 	m.dataProgress = dataProgress{datagrams: 1, bytes: e.Bytes, isStream: e.Proto == pcapng.TCP, sums: f.sums}
 }
 
-// addContinuation records a continuation datagram. In a retransmission, it searches for the first datagram that differs
-// from the one at the same position in the earlier transmission: a datagram was missing there, unless the preceding
-// datagram has the same bytes.
+// addContinuation records a continuation datagram. In a retransmission, it compares checksums with the previous
+// transmission. The first difference shows the position of a datagram that was lost from the previous transmission,
+// unless the preceding datagram contains the same bytes.
 func (f *flow) addContinuation(msg *message, sum uint32, truncated int) {
 	progress, before := &msg.dataProgress, msg.progressAtLoss
 	n := len(progress.sums)
@@ -54,7 +55,7 @@ func (f *flow) addContinuation(msg *message, sum uint32, truncated int) {
 	f.sums = progress.sums
 }
 
-// inferDataLoss records that a part of the message's DATA was lost.
+// inferDataLoss records that part of the message's DATA was lost, and saves the progress made before the loss.
 func (f *flow) inferDataLoss(msg *message) {
 	if msg.inferredLoss == "" {
 		before := msg.dataProgress
@@ -64,8 +65,8 @@ func (f *flow) inferDataLoss(msg *message) {
 	msg.inferLoss(dataDatagram)
 }
 
-// progressText describes how much of DATA arrived and, if known, which part is missing. Datagrams are not numbered, so
-// the missing part is often unknown.
+// progressText describes how much of DATA arrived and, if known, which part is missing. The missing part is often
+// unknown, because datagrams are not numbered.
 func (f *flow) progressText(msg *message, progress *dataProgress) string {
 	total := int64(msg.Words) * protocol.WordLen
 	if progress.isStream {
@@ -108,7 +109,7 @@ func (f *flow) progressText(msg *message, progress *dataProgress) string {
 	return fmt.Sprintf("%s, %s (bytes %d–%d) %s missing", text, where, offset(first), offset(last+1)-1, verb)
 }
 
-// formatCount formats a number and its noun, which is in the plural unless n is 1.
+// formatCount formats n followed by its noun, with a plural s unless n is 1.
 func formatCount(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -11,37 +11,38 @@ import (
 const (
 	// maxComparedFlows is the maximum number of flows compared.
 	maxComparedFlows = 64
-	// maxCandidates is the maximum number of offsets tried for a flow. maxEvaluated is the maximum number of datagrams
-	// used to score each offset.
+	// maxCandidates is the number of candidate offsets after which findCandidates collects no more for a flow.
+	// maxEvaluated is the maximum number of datagrams used to score each offset.
 	maxCandidates = 1024
 	maxEvaluated  = 256
-	// scoreScale is the deviation of a datagram's time difference from an offset at which the datagram counts one half.
+	// scoreScale is the deviation from an offset at which a datagram adds only one half to the offset's score.
 	scoreScale = 20e3
-	// agreementScale is the difference between the offsets of two flows at which their agreement counts one half. Path
-	// delays in opposite directions make the offsets differ.
+	// agreementScale is the difference between the offsets of two flows at which their agreement counts one half. The
+	// offsets of opposite flows differ because the path delay increases one and decreases the other.
 	agreementScale = 10e6
-	// tolerance is the maximum deviation of a datagram's delay from the estimated delay if other datagrams have the
-	// same bytes; looseTolerance is the maximum otherwise.
+	// tolerance is the maximum deviation from a flow's offset at which two datagrams match if further datagrams contain
+	// the same bytes. looseTolerance is the maximum for unique bytes.
 	tolerance, looseTolerance = 20e6, 1e9
-	// maxSureSpread is the maximum median deviation of delays for recordings that do not overlap by their own clocks.
+	// maxSureSpread is the maximum clockLink.spread at which recordings that do not overlap by their own clocks still
+	// prove to contain the same packets.
 	maxSureSpread = 200e3
 )
 
-// clockLink relates the clocks of two recordings, as determined from their common packets.
+// clockLink relates the clocks of two recordings by means of their common packets.
 type clockLink struct {
-	// offset is the second clock minus the first one, when the first clock shows origin. drift is the growth of the
+	// offset is the second clock minus the first clock, at time origin of the first clock. drift is the growth of the
 	// offset per nanosecond.
 	offset, drift float64
 	origin        float64
-	// uncertainty is half of the shortest round trip: the error of the offset if the whole delay occurs in one
-	// direction. It is infinite if all common packets travel in the same direction.
+	// uncertainty is half of the shortest round trip, which is the maximum error of the offset: the error if the whole
+	// delay occurs in one direction. It is infinite if all common packets travel in the same direction.
 	uncertainty float64
-	// Number of packets that the first recording saw first, that the second one saw first, and whose order is unknown.
+	// Numbers of packets recorded first in the first recording, recorded first in the second one, and of unknown order.
 	forwardPackets, backwardPackets, unorderedPackets int
-	// spread is the median deviation of delays from the median of their flow. matchedRatio is the fraction of candidate
-	// datagrams found in both recordings.
+	// spread is the median deviation of delays from the median delay of their flow. matchedRatio is the fraction of
+	// candidate datagrams found in both recordings.
 	spread, matchedRatio float64
-	// hasStableID contains the flows whose packets have IP identifications that do not change along the path.
+	// hasStableID contains the flows whose packets are distinguished by IP identifications in both recordings.
 	hasStableID map[flowKey]bool
 	flows       map[flowKey]flowLink
 }
@@ -51,7 +52,8 @@ type flowLink struct {
 	// order is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
 	// unknown.
 	order int
-	// delay is the median time by which packets appear later in the second recording, on the first recording's clock.
+	// delay is the median time from a packet's record in the first recording to its record in the second one, by the
+	// first clock. It is negative if the second recording sees the packets first.
 	delay   float64
 	packets int
 }
@@ -66,22 +68,22 @@ type keyGroup struct{ a, b []sample }
 type comparedFlow struct {
 	flowKey
 	groups []keyGroup
-	weight int // upper bound of the datagrams in both
+	weight int // upper bound on the datagrams in both recordings
 	best   []candidate
 	pairs  []timePair
 	median float64
 	order  int
 }
 
-// candidate is an offset and the number of the flow's datagrams that agree with it.
+// candidate is an offset and its score, the weighted number of the flow's datagrams that agree with it.
 type candidate struct{ offset, score float64 }
 
-// timePair is a packet's time in the first recording, and delta, the difference of its time in the second recording.
+// timePair holds the time of a packet in the first recording, and delta, its time in the second recording minus time.
 type timePair struct{ time, delta float64 }
 
-// compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings have no packet
-// in common. For recordings that do not overlap by their own clocks, it also returns nil if the result is uncertain:
-// the recordings may be from two runs of the same program.
+// compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings share no
+// packets. For recordings that do not overlap by their own clocks, it also returns nil if the result is uncertain: the
+// recordings may be from two runs of the same program.
 func compareClocks(a, b *vantage) *clockLink {
 	used, usedByB := flowsWithIDs(a.samples), flowsWithIDs(b.samples)
 	for k := range used {
@@ -105,7 +107,8 @@ func compareClocks(a, b *vantage) *clockLink {
 	return link
 }
 
-// flowsWithIDs returns the flows whose packets are distinguished by IP identifications.
+// flowsWithIDs returns the flows whose packets differ in their IP identifications, which then distinguish equal
+// packets.
 func flowsWithIDs(list []sample) map[flowKey]bool {
 	first := map[flowKey]uint16{}
 	differ := map[flowKey]bool{}
@@ -124,9 +127,9 @@ func flowsWithIDs(list []sample) map[flowKey]bool {
 }
 
 // provesTwoVantages reports whether two recordings that do not overlap, and whose packets have no identifications, were
-// made at different vantage points. If they are from the same series of files, they must share nearly all packets, with
-// times that agree better than two runs of a program would. Their clocks must differ by at most a minute, as the clocks
-// of two hosts rarely differ by more.
+// made at different vantage points. Their clocks must differ by at most a minute, because the clocks of two hosts
+// rarely differ by more. Two recordings of the same series of files must also share nearly all packets, at times that
+// agree more closely than two runs of a program would.
 func (l *clockLink) provesTwoVantages(a, b *vantage) bool {
 	const most, same = 60e9, 20e3
 	sameSeries := slices.ContainsFunc(a.files, func(s *survey) bool {
@@ -138,7 +141,7 @@ func (l *clockLink) provesTwoVantages(a, b *vantage) bool {
 
 func (l *clockLink) packets() int { return l.forwardPackets + l.backwardPackets + l.unorderedPackets }
 
-// isMatchedByID reports whether most packets were matched by their identifications.
+// isMatchedByID reports whether IP identifications helped to match most packets.
 func (l *clockLink) isMatchedByID() bool {
 	n := 0
 	for k, f := range l.flows {
@@ -149,7 +152,7 @@ func (l *clockLink) isMatchedByID() bool {
 	return 2*n > l.packets()
 }
 
-// withIDKeys adds the IP identification to the keys of samples, in flows that use it.
+// withIDKeys returns a copy of list in which the keys of samples include the IP identification, for the flows in used.
 func withIDKeys(list []sample, used map[flowKey]bool) []sample {
 	list = slices.Clone(list)
 	for i := range list {
@@ -162,7 +165,7 @@ func withIDKeys(list []sample, used map[flowKey]bool) []sample {
 
 func keyWithID(key uint64, id uint16) uint64 { return key + uint64(id)*0x9e3779b97f4a7c15 }
 
-// estimatedDelay returns the estimated delay between the two vantage points.
+// estimatedDelay returns the estimated delay between the two vantage points in nanoseconds, or 0 if it is unknown.
 func (l *clockLink) estimatedDelay() float64 {
 	if math.IsInf(l.uncertainty, 1) {
 		return 0
@@ -174,7 +177,7 @@ func linkSamples(a, b []sample) *clockLink {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
-	base := a[0].time // time float64 cannot represent nanoseconds since 1970
+	base := a[0].time // because float64 cannot represent nanoseconds since 1970 exactly
 	for _, list := range [][]sample{a, b} {
 		for i := range list {
 			list[i].time -= base
@@ -206,7 +209,8 @@ func linkSamples(a, b []sample) *clockLink {
 	return link
 }
 
-// commonFlows returns the flows that may have datagrams in both recordings, in descending order of common datagrams.
+// commonFlows returns the flows that may have datagrams in both recordings, sorted by the number of common datagrams,
+// most first.
 func commonFlows(a, b []sample) []comparedFlow {
 	sortSamples(a)
 	sortSamples(b)
@@ -244,7 +248,7 @@ func commonFlows(a, b []sample) []comparedFlow {
 	return flows[:min(len(flows), maxComparedFlows)]
 }
 
-// countSameKey returns the number of samples at the beginning of list with the same key.
+// countSameKey returns the number of samples at the front of list that share the first sample's key.
 func countSameKey(list []sample) int {
 	n := 1
 	for n < len(list) && list[n].key == list[0].key {
@@ -253,15 +257,15 @@ func countSameKey(list []sample) int {
 	return n
 }
 
-// findCandidates finds the offsets with which most of the flow's datagrams agree. It tries datagrams with rare contents
-// first: they are the most significant.
+// findCandidates finds the offsets that agree with most of the flow's datagrams. It tries datagrams with rare contents
+// first, because few other datagrams can be mistaken for them.
 func (f *comparedFlow) findCandidates() {
 	slices.SortStableFunc(f.groups, func(x, y keyGroup) int {
 		return cmp.Compare(len(x.a)*len(x.b), len(y.a)*len(y.b))
 	})
 	var offsets []float64
 	for _, group := range f.groups {
-		// The first datagrams of one recording are somewhere in the other one, unless they were lost.
+		// Try the first few datagrams of each recording: unless they were lost, the other recording contains them too.
 		const few, many = 4, 128
 		for _, a := range group.a[:min(len(group.a), few)] {
 			for _, b := range group.b[:min(len(group.b), many)] {
@@ -285,8 +289,8 @@ func (f *comparedFlow) findCandidates() {
 	f.best = f.best[:min(len(f.best), 32)]
 }
 
-// score returns the number of datagrams of the first recording found in the second one with the given offset. A
-// datagram that deviates from the offset counts less than 1.
+// score returns the number of evaluated datagrams of the first recording that the second one contains at the given
+// offset. A datagram that deviates from the offset counts less than 1.
 func (f *comparedFlow) score(offset float64) float64 {
 	left, score := maxEvaluated, 0.0
 	for _, group := range f.groups {
@@ -312,7 +316,8 @@ func (f *comparedFlow) score(offset float64) float64 {
 	return score
 }
 
-// commonOffset returns the offset with which most flows agree, apart from the delay of the path.
+// commonOffset returns the offset on which the flows agree best, apart from path delays. found is false if no flow has
+// a candidate.
 func commonOffset(flows []comparedFlow) (offset float64, found bool) {
 	best := 0.0
 	for i := range flows {
@@ -333,8 +338,7 @@ func commonOffset(flows []comparedFlow) (offset float64, found bool) {
 	return offset, found
 }
 
-// nearestOffset returns the flow's best offset near the common one. It differs from the offsets of other flows by
-// delays.
+// nearestOffset returns the flow's best candidate near the common offset. The offsets of flows differ by path delays.
 func (f *comparedFlow) nearestOffset(offset float64) float64 {
 	best, own := -1.0, offset
 	for _, c := range f.best {
@@ -345,7 +349,8 @@ func (f *comparedFlow) nearestOffset(offset float64) float64 {
 	return own
 }
 
-// match pairs the datagrams of both recordings by an offset, each at most once, in order of time.
+// match pairs datagrams of the two recordings that agree with an offset. It uses each datagram at most once, in order
+// of time.
 func (f *comparedFlow) match(offset float64) {
 	f.pairs = f.pairs[:0]
 	for _, group := range f.groups {
@@ -412,7 +417,8 @@ func (l *clockLink) fit(flows []comparedFlow) {
 	}
 	l.forwardPackets, l.backwardPackets, l.unorderedPackets = len(there), len(back), len(other)
 	if len(there) == 0 || len(back) == 0 {
-		// The delay cannot be eliminated: attribute the least difference to the clocks.
+		// Only packets in both directions separate the path delay from the offset: attribute the least difference to
+		// the clocks.
 		l.offset, l.uncertainty = leastDifference(other, 0, 1), math.Inf(1)
 		return
 	}
@@ -421,7 +427,7 @@ func (l *clockLink) fit(flows []comparedFlow) {
 		from, to = min(from, p.time), max(to, p.time)
 	}
 	l.origin = (from + to) / 2
-	const enough = 32 // packets of each direction in each half
+	const enough = 32 // minimum number of packets per direction and half
 	half := func(list []timePair, late bool) (part []timePair) {
 		for _, p := range list {
 			if p.time > l.origin == late {
@@ -445,8 +451,8 @@ func (l *clockLink) fit(flows []comparedFlow) {
 	l.offset, l.uncertainty = l.meanOffset(there, back)
 }
 
-// meanOffset returns the mean of the shortest time differences in the two directions, as NTP does, and half of the
-// round trip. It subtracts the drift first.
+// meanOffset subtracts the drift and then computes the offset as NTP does: as the mean of the least time differences in
+// the two directions. The uncertainty is half of the round trip.
 func (l *clockLink) meanOffset(there, back []timePair) (offset, uncertainty float64) {
 	a, b := l.leastWithoutDrift(there, 1), l.leastWithoutDrift(back, -1)
 	return (a + b) / 2, math.Abs(a-b) / 2
@@ -460,8 +466,8 @@ func (l *clockLink) leastWithoutDrift(list []timePair, sign float64) float64 {
 	return leastDifference(flat, 0.01, sign)
 }
 
-// leastDifference returns the least difference, or the greatest if sign is negative. It ignores the given fraction of
-// outliers.
+// leastDifference returns the least difference, or the greatest one if sign is negative. It first discards the given
+// fraction of outliers.
 func leastDifference(list []timePair, outliers, sign float64) float64 {
 	values := make([]float64, len(list))
 	for i, p := range list {

@@ -14,8 +14,9 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// maxWindow is the maximum window size, in bytes, that a compressed file may request: that is enough for zstd -22 and
-// --long, and twice the window of xz -9. Decompression needs at most a few times this memory, whatever the file claims.
+// maxWindow is the maximum window, in bytes, that a compressed file may request. It suffices for zstd -22 and --long,
+// and is twice the window of xz -9. Decompression uses at most a few times this amount of memory, whatever the file
+// claims.
 const maxWindow = 128 << 20
 
 // compression is a compression format of recordings.
@@ -25,7 +26,8 @@ type compression struct {
 	open  func(*bufio.Reader) (io.Reader, error)
 }
 
-// compressions lists the supported formats. A format is recognized by the first bytes of a file, not by its name.
+// compressions lists the supported formats. decompress recognizes a format by the first bytes of a file, not by the
+// file's name.
 var compressions = []compression{
 	{"gzip", "\x1f\x8b", func(b *bufio.Reader) (io.Reader, error) { return gzip.NewReader(b) }},
 	{"zstd", "\x28\xb5\x2f\xfd", func(b *bufio.Reader) (io.Reader, error) {
@@ -121,27 +123,27 @@ var (
 	errXZIndex   = errors.New("its index is invalid")
 )
 
-// maxWindowPerByte limits the total size of the dictionaries of a file with many blocks, each of which has its own
-// dictionary: per byte of the file, in addition to four times maxWindow. Blocks of zeros written by xz -T need a third
-// of that.
+// maxWindowPerByte limits the total size of a file's dictionaries, because every block allocates its own. A file may
+// use four times maxWindow, plus maxWindowPerByte for each byte of the file. Blocks of zeros written by xz -T need a
+// third of this limit.
 const maxWindowPerByte = 8192
 
-// xzGuard passes an xz file through to the decompressor, and stops at a block whose dictionary is too large. The
-// decompressor would allocate as much as the file claims, up to 4 GiB.
+// xzGuard passes an xz file to the decompressor up to the first block whose dictionary is too large. The decompressor
+// alone would allocate any dictionary that the file requests, up to 4 GiB.
 type xzGuard struct {
 	b *bufio.Reader
-	// readNext reads the next element of the file and returns its length. remaining is the number of bytes of the
-	// current element not yet passed on.
+	// readNext parses the next element of the file without consuming it, and returns its length. remaining is the
+	// number of bytes of the current element not yet passed to the decompressor.
 	readNext  func(*xzGuard) (int, error)
 	remaining int
 	// checksumLen is the length of each block's checksum. chunksLen is the total length of the current block's chunks
 	// so far.
 	checksumLen, chunksLen int
-	// passedBytes is the number of bytes passed on. windowBytes is the total size of the dictionaries of all blocks so
-	// far.
+	// passedBytes is the number of bytes passed to the decompressor. windowBytes is the total size of the dictionaries
+	// of all blocks so far.
 	passedBytes, windowBytes uint64
-	// indexNumbers is the number of index entries still to be read. indexLen is the length of the index so far, modulo
-	// 4.
+	// indexNumbers is the number of integers in the index still to be read. indexLen is the length of the index so far,
+	// modulo 4.
 	indexNumbers uint64
 	indexLen     int
 }

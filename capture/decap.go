@@ -20,16 +20,16 @@ const (
 const (
 	ethernetHeader = 14
 	vlanTag        = 4
-	// maxVLANTags and maxTunnels limit how deeply a packet may be nested. More than two tags, or a tunnel in a tunnel,
-	// are rare.
+	// maxVLANTags and maxTunnels limit the nesting of a packet. Real packets rarely have more than two tags, or a
+	// tunnel inside a tunnel.
 	maxVLANTags = 4
 	maxTunnels  = 3
 )
 
-// decoder decodes packets. It does not verify checksums: when a packet is recorded on its sender, the network card has
-// often not filled them in yet.
+// decoder decodes packets. It does not verify checksums, because packets recorded on their sender often lack them: the
+// network card fills them in later.
 //
-// It does not use gopacket's layers. They slow down reading by a tenth to three quarters, allocate memory for a
+// It does not use gopacket's layers, which slow down reading by a tenth to three quarters, allocate memory for a
 // truncated TCP header, panic on a Linux "any" header, and lose packets whose length the network card fills in
 // (layers_test.go).
 type decoder struct {
@@ -45,7 +45,7 @@ type decoder struct {
 	allPorts    bool
 	// ipID is the identification of the innermost IPv4 packet, or 0.
 	ipID uint16
-	// keepSegments is true if the decoder stores each TCP segment in segment instead of reassembling the stream.
+	// keepSegments makes the decoder store each TCP segment in segment instead of reassembling the stream.
 	keepSegments bool
 	segment      flowSegment
 }
@@ -72,12 +72,12 @@ func (o Options) ports() []uint16 {
 	return ports
 }
 
-// matchesPort reports whether packets between these ports are decoded.
+// matchesPort reports whether the decoder decodes packets between these ports.
 func (d *decoder) matchesPort(src, dst uint16) bool {
 	return d.allPorts || d.ports[src/64]>>(src%64)&1 != 0 || d.ports[dst/64]>>(dst%64)&1 != 0
 }
 
-// decode decodes one packet and, if the packet completes a unit, fills in u.
+// decode decodes one packet. If the packet completes a unit, decode stores the unit in u and returns gotUnit.
 func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) decodeResult {
 	d.now, d.packet, d.unit, d.tunnelDepth, d.ipID = rec.Time, packet, u, 0, 0
 	d.unrecorded = max(min(rec.WireLen, pcapng.MaxPacket)-len(rec.Data), 0)
@@ -96,7 +96,7 @@ func (d *decoder) decode(rec *pcapng.Record, packet int64, u *pcapng.Unit) decod
 	return v
 }
 
-// dropIncomplete drops incomplete datagrams and segments at the end of the recording.
+// dropIncomplete drops incomplete datagrams and skips holes in TCP streams, at the end of the recording.
 func (d *decoder) dropIncomplete() {
 	d.skipped.byResult[skipFragment] += d.frags.dropAll()
 	d.tcp.skipAll()
@@ -111,8 +111,8 @@ func (d *decoder) decodeLink(t pcapng.LinkType, b []byte) decodeResult {
 		if len(b) < 4 {
 			return skipMalformed
 		}
-		// The family is 2 for IPv4, and for IPv6 a number that depends on the system, in the byte order of the
-		// recording machine. The version in the IP header is enough.
+		// Ignore the address family, whose byte order and number for IPv6 depend on the recording system. The IP header
+		// contains the version.
 		return d.decodeIP(b[4:])
 	case pcapng.LinkSLL:
 		if len(b) < 16 {

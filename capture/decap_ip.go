@@ -57,7 +57,7 @@ func (d *decoder) decodeIPv4(b []byte) decodeResult {
 }
 
 // decodeReassembled decodes the transport header of a datagram reassembled from fragments, and records the fragments in
-// the unit. It does not record fragments of a tunnel's outer packet, because the end of the tunnel reassembles those.
+// the unit. It does not record the fragments of a tunnel's outer packet, because the tunnel endpoint reassembles them.
 func (d *decoder) decodeReassembled(e addrPair, whole *datagram, proto uint8, b []byte, length int) decodeResult {
 	tunnels := d.tunnelDepth
 	v := d.decodeTransport(e, proto, b, length)
@@ -124,7 +124,7 @@ func (d *decoder) decodeIPv6Payload(pair addrPair, proto uint8, b []byte, length
 	return skipNesting
 }
 
-// defragment adds a fragment. The result is gotUnit if the fragment completes the datagram.
+// defragment adds a fragment. If the fragment completes its datagram, defragment returns the datagram and gotUnit.
 func (d *decoder) defragment(f *fragment) (datagram, decodeResult) {
 	whole, v, lost := d.frags.addFragment(f, d.now)
 	d.skipped.byResult[skipFragment] += lost

@@ -18,7 +18,7 @@ const (
 	vxlanFlags = 0x08
 )
 
-// decodeTransport decodes b, the payload of an IP packet, which had length bytes on the wire.
+// decodeTransport decodes b, the recorded part of an IP payload of length bytes.
 func (d *decoder) decodeTransport(e addrPair, proto uint8, b []byte, length int) decodeResult {
 	switch proto {
 	case protoUDP:
@@ -34,7 +34,8 @@ func (d *decoder) decodeUDP(pair addrPair, b []byte, length int) decodeResult {
 		return skipMalformed
 	}
 	src, dst := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-	// A datagram recorded before segmentation offload may have length 0, because its length may not fit in the field.
+	// The length field is 0 in a datagram recorded before segmentation offload, if the length does not fit in the
+	// field.
 	if claimed := int(binary.BigEndian.Uint16(b[4:])); claimed != 0 {
 		if claimed < udpHeader {
 			return skipMalformed

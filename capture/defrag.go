@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Limits on the memory for fragmented datagrams: 64 datagrams of 64 KiB are 4 MiB.
+// Limits on the memory for fragmented datagrams: 64 datagrams of 64 KiB, 4 MiB in total.
 const (
 	maxDatagrams   = 64
 	maxDatagramLen = 65535
-	// fragmentAge is the maximum time between the first and the last fragment of a datagram, by the packets' time
-	// stamps. Linux has the same limit.
+	// fragmentAge is the maximum time between the first and the last fragment of a datagram, by their time stamps. It
+	// equals Linux's default.
 	fragmentAge = 30 * time.Second
 	// maxSpans is the maximum number of separate byte ranges in one datagram.
 	maxSpans = 64
@@ -28,28 +28,29 @@ type fragment struct {
 	key    fragKey
 	offset int
 	more   bool
-	// data is the recorded prefix of the fragment, which has length bytes.
+	// data is the recorded prefix of the fragment's length bytes.
 	data   []byte
 	length int
 	proto  uint8
 }
 
-// datagram is the payload of a reassembled IP packet, which has length bytes; data is the recorded prefix. It is
-// valid until recycle is called.
+// datagram is the payload of a reassembled IP packet. data is the recorded prefix of its length bytes, valid until
+// recycle is called.
 type datagram struct {
 	proto  uint8
 	data   []byte
 	length int
-	// fragments is the number of fragments, longest the length of the longest one.
+	// fragments is the number of fragments. longest is the length of the longest one in bytes.
 	fragments, longest int
 }
 
-// defragmenter reassembles IP fragments. It drops corrupt datagrams as a whole: fragments that overlap in part are
-// an attack or a bug, and receivers differ in which bytes they use.
+// defragmenter reassembles IP fragments. It drops a datagram whose fragments partly overlap: the overlap is an attack
+// or a bug, and receivers disagree on the bytes to keep.
 type defragmenter struct {
-	// pending is sorted by the arrival of the first fragment. It is so short that a linear search is faster than a map.
+	// pending is sorted by the arrival of the first fragment. The list is short, so a linear search is faster than a
+	// map.
 	pending []*partialDatagram
-	// complete are complete datagrams whose buffers are in use until the next packet.
+	// complete holds datagrams whose buffers remain in use until the next packet. free holds reusable buffers.
 	complete, free []*partialDatagram
 }
 
@@ -60,8 +61,8 @@ type partialDatagram struct {
 	packets int64
 	longest int // of the fragments
 	proto   uint8
-	// data[:end] holds the received bytes, with holes; spans lists the received ranges. total is the length of the
-	// datagram, or -1 until the last fragment arrives.
+	// data holds the received bytes, with holes. spans lists the received ranges. total is the length of the datagram,
+	// or -1 until the last fragment arrives.
 	data  []byte
 	spans []byteRange
 	total int
@@ -110,7 +111,7 @@ func (d *defragmenter) find(key fragKey) int {
 	return slices.IndexFunc(d.pending, func(p *partialDatagram) bool { return p.key == key })
 }
 
-// expire drops datagrams older than fragmentAge and returns the number of their packets.
+// expire drops datagrams older than fragmentAge, and returns the number of packets dropped.
 func (d *defragmenter) expire(now time.Time) (lost int64) {
 	for len(d.pending) > 0 && now.Sub(d.pending[0].first) > fragmentAge {
 		lost += d.drop(0)
@@ -118,7 +119,7 @@ func (d *defragmenter) expire(now time.Time) (lost int64) {
 	return lost
 }
 
-// dropAll drops all pending datagrams and returns the number of their packets.
+// dropAll drops all pending datagrams, and returns the number of packets dropped.
 func (d *defragmenter) dropAll() (lost int64) {
 	for len(d.pending) > 0 {
 		lost += d.drop(0)
@@ -126,7 +127,7 @@ func (d *defragmenter) dropAll() (lost int64) {
 	return lost
 }
 
-// drop removes a datagram and returns the number of its packets.
+// drop drops pending datagram i, and returns the number of packets dropped.
 func (d *defragmenter) drop(i int) int64 {
 	p := d.pending[i]
 	d.remove(i)
@@ -144,7 +145,7 @@ func (d *defragmenter) recycle() {
 	d.complete = d.complete[:0]
 }
 
-// newPartial returns an empty datagram. It reuses the buffer of an earlier one if possible.
+// newPartial returns an empty datagram, with the buffer of an earlier one if possible.
 func (d *defragmenter) newPartial(key fragKey, now time.Time) *partialDatagram {
 	var p *partialDatagram
 	if n := len(d.free); n > 0 {

@@ -13,11 +13,11 @@ import (
 type EventKind uint8
 
 const (
-	// PacketEvent: a header. In DATA, the beginning of the payload follows in the same datagram.
+	// PacketEvent is a header. In a DATA datagram, the beginning of the payload follows the header.
 	PacketEvent EventKind = iota + 1
-	// PayloadEvent: payload without a header.
+	// PayloadEvent is payload without a header.
 	PayloadEvent
-	// BadEvent: neither a valid packet nor expected payload.
+	// BadEvent is neither a valid packet nor expected payload.
 	BadEvent
 )
 
@@ -32,18 +32,20 @@ type Event struct {
 	Time     time.Time
 	Proto    pcapng.Proto
 	Src, Dst netip.AddrPort
-	// Length is the length of the unit on the wire in bytes; for TCP, the length of the header or piece of payload.
+	// Length is the length on the wire in bytes: of the datagram or, in a TCP stream, of the header or piece of
+	// payload.
 	Length int
 	Kind   EventKind
-	// Header is the header of a PacketEvent, or its readable part in a BadEvent. HasRanks reports whether the ranks are
-	// known; for payload without a header, they are the ranks of its message.
+	// Header is the header of a PacketEvent, or the readable part of a BadEvent's header. HasRanks is true if the ranks
+	// in Header are known. Payload without a header has the ranks of its message.
 	Header   protocol.Header
 	HasRanks bool
 	// Message is the ID of the event's message, or 0.
 	Message int64
 	// IsData is true for DATA, and for payload without a header whose message is known. Offset is the position of the
 	// payload in the message, Bytes its length without Padding, and Total the length of the message, all in bytes.
-	// DataPacket is the number of the packet with the DATA header. IsLastPiece is true for the last piece.
+	// DataPacket is the number of the packet with the DATA header. IsLastPiece is true for the last piece of the
+	// message.
 	IsData               bool
 	Offset, Bytes, Total int64
 	Padding              int
@@ -52,18 +54,19 @@ type Event struct {
 	// Retransmitted is true for a packet seen before in the message: a retransmission or, if Duplicate, a copy made by
 	// the network.
 	Retransmitted, Duplicate bool
-	// Reason is why a live rank would drop the packet; BadByte is the offending byte of the packet's header.
+	// Reason is the reason for which a live rank would drop the packet. BadByte is the offset of the offending byte in
+	// the packet's header.
 	Reason  handshake.Reason
 	BadByte uint8
 	// Extended holds the additional fields of a packet of the extended profile. It is nil for other packets.
 	Extended *Extended
 	// Data holds the bytes of the packet or payload.
 	Data []byte
-	// Trail lists the recordings that contain the unit. It is nil if there is only one recording.
+	// Trail lists the recordings that contain the unit. It is nil for a single recording.
 	Trail *pcapng.Trail
 }
 
-// fate returns the packet's fate as several recordings show it: delivered, lost or copied.
+// fate returns the fate of the packet according to joined recordings. It is FateUnknown for a single recording.
 func (e *Event) fate() pcapng.Fate {
 	if e.Trail == nil {
 		return pcapng.FateUnknown
@@ -72,12 +75,12 @@ func (e *Event) fate() pcapng.Fate {
 }
 
 // isCopy reports whether a packet that equals an earlier one is a copy made by the network and not a retransmission.
-// since is the time since the earlier packet. It decides only if the recordings do not show which is true.
+// since is the time since the earlier packet, which isCopy uses only if the recordings do not show the packet's fate.
 func (e *Event) isCopy(since time.Duration) bool {
 	switch e.fate() {
 	case pcapng.FateCopied:
 		return true
-	case pcapng.FateDelivered, pcapng.FateLost: // its sender has transmitted it
+	case pcapng.FateDelivered, pcapng.FateLost: // the sender transmitted it again
 		return false
 	}
 	return since < duplicateWindow

@@ -9,21 +9,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Extended holds the fields of an Event that only a packet of the extended profile has. Like the Event, it is valid
-// only during the callback.
+// Extended holds the Event fields specific to the extended profile. Like the Event, it is valid only during the
+// callback.
 type Extended struct {
 	// Header is decoded even if the packet is corrupt, unless its marks or version are wrong.
 	Header protocol.ExtHeader
 	// Payload is the number of bytes after the header.
 	Payload int
-	// Ack is the payload of an ACK; HasAck reports whether it could be decoded.
+	// Ack is the payload of an ACK. HasAck is true if Ack is valid.
 	Ack    protocol.AckInfo
 	HasAck bool
-	// Defect is why a rank drops the packet of a BadEvent. ChecksumVerified is false if the packet was truncated in the
-	// recording, so that its checksum could not be verified.
+	// Defect is the defect for which a rank drops the packet of a BadEvent. ChecksumVerified is false if the recording
+	// contains only part of the packet, so that its checksum cannot be verified.
 	Defect           protocol.Defect
 	ChecksumVerified bool
-	// OutOfOrder is true for a packet received after one with a higher number, unless it is a retransmission.
+	// OutOfOrder is true for a packet recorded after one with a higher number, except for a retransmission.
 	OutOfOrder bool
 	// NewSession is true for the first packet of a session.
 	NewSession bool
@@ -34,7 +34,7 @@ type Extended struct {
 }
 
 // isExtended reports whether a datagram is a packet of the extended profile. Payload of another profile may resemble
-// one by chance, so within a message of another profile the checksum must be correct as well.
+// such a packet by chance, so where that payload is expected, the checksum must be correct as well.
 func (t *Tracker) isExtended(c *conversation, forward bool, unit *pcapng.Unit) bool {
 	if !protocol.IsExtended(unit.Data) {
 		return false
@@ -48,7 +48,7 @@ func (t *Tracker) isExtended(c *conversation, forward bool, unit *pcapng.Unit) b
 }
 
 // processExtended processes a datagram of the extended profile. With segmentation offload, a recording made on the
-// sender's machine shows several packets as one datagram. They are separated by their length fields.
+// sender's host shows several packets as one datagram, which processExtended splits by their length fields.
 func (t *Tracker) processExtended(c *conversation, forward bool, unit *pcapng.Unit) {
 	for b := unit.Data; len(b) > 0; {
 		n, truncated := len(b), unit.Truncated
@@ -71,7 +71,7 @@ func (t *Tracker) processExtended(c *conversation, forward bool, unit *pcapng.Un
 	}
 }
 
-// processExtPacket processes one packet, of which the last truncated bytes were not recorded.
+// processExtPacket processes one packet: b is its recorded part, and truncated the number of unrecorded bytes after b.
 func (t *Tracker) processExtPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte,
 	truncated int) protocol.Defect {
 	event := t.newEvent(u, b)
@@ -162,7 +162,7 @@ func (x *Extended) text() string {
 }
 
 // JSONExtended is the JSON form of a packet of the extended profile, as printed by zrlctl decode. Each element of
-// Ranges is a half-open range: its first number and the number after its last.
+// Ranges holds the first number of a range and the number after its last one.
 type JSONExtended struct {
 	Number       uint32           `json:"number,omitempty"`
 	Acknowledged uint32           `json:"acknowledged"`
@@ -209,7 +209,7 @@ func (x *Extended) json() *JSONExtended {
 	return extended
 }
 
-// dropReason returns why a live rank would drop the event's packet, or "".
+// dropReason returns the reason for which a live rank would drop the event's packet, or "" for an acceptable packet.
 func (e *Event) dropReason() string {
 	switch {
 	case e.Extended != nil && !e.Extended.Defect.OK():

@@ -9,13 +9,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Tracking of the extended profile. Its packets describe themselves, so no state machine is needed: the tracker counts
-// packets and keeps open messages.
+// The extended profile needs no state machine, because its packets are self-describing: the tracker counts packets and
+// remembers open messages.
 
 const (
 	// maxOldSessions is the number of earlier sessions remembered for each rank (E6).
 	maxOldSessions = 4
-	// maxOpenMessages is the maximum number of open messages of all pairs together. Further messages are not followed.
+	// maxOpenMessages is the maximum number of open messages of all pairs together. The tracker ignores further
+	// messages.
 	maxOpenMessages = 1 << 17
 )
 
@@ -28,21 +29,20 @@ type extFlow struct {
 	earlierSessions [maxOldSessions]protocol.Session
 	seenNumbers     numberSet
 	openMessages    map[uint32]*extMessage
-	// retransmitted, lost and duplicated count the retransmitted, lost and duplicated packets and list the first ones.
+	// Packets that were retransmitted, lost or duplicated.
 	retransmitted, lost, duplicated packetSample
-	// hellos counts the HELLOs that name no session of the peer, and lastHello is the time of the last one.
+	// hellos counts the HELLOs that name no session of the peer. lastHello is the time of the last one.
 	hellos    packetSample
 	lastHello time.Time
-	// back is the opposite direction, and plainBack is the opposite direction in the other profiles.
+	// back is the opposite direction. plainBack is the opposite direction in the other profiles.
 	back      *extFlow
 	plainBack *flow
-	// knownLosses counts packets that were lost between the vantage points lostFrom and lostTo, as several recordings
-	// show.
+	// knownLosses counts the packets that joined recordings prove lost. The last one was lost between vantage points
+	// lostFrom and lostTo.
 	knownLosses      packetSample
 	lostFrom, lostTo string
 	isClosed         bool
-	// hasGaps is true if packets of the pair were on the wire but are not in the recording, which therefore cannot show
-	// losses.
+	// hasGaps is true if the recorder cut off packets of the pair entirely, so that a missing packet proves no loss.
 	hasGaps bool
 }
 
@@ -138,8 +138,7 @@ func (f *extFlow) onPacket(event *Event, back *extFlow) {
 	}
 }
 
-// enterSession records the sessions named by a packet. It returns false if the packet belongs to an earlier session, in
-// which case ranks drop it.
+// enterSession records the session of a packet. It returns false for an earlier session, whose packets ranks drop.
 func (f *extFlow) enterSession(event *Event, back *extFlow) bool {
 	header := &event.Extended.Header
 	if header.Session == f.session {
@@ -165,7 +164,7 @@ func (f *extFlow) enterSession(event *Event, back *extFlow) bool {
 	return true
 }
 
-// onRequestOrData handles a SEND_REQUEST or DATA packet, the first of which begins a message.
+// onRequestOrData handles a SEND_REQUEST or DATA packet. The first such packet of a message opens the message.
 func (f *extFlow) onRequestOrData(event *Event) {
 	header := &event.Extended.Header
 	msg := f.openMessage(event, header.Message)
@@ -228,8 +227,8 @@ func (f *extFlow) onError(event *Event, back *extFlow) {
 	}
 }
 
-// openMessage returns the open message with the given number, which it creates if necessary. It returns nil if too many
-// messages are open.
+// openMessage returns the open message with the given number, and creates it if necessary. It returns nil for number 0,
+// and if too many messages are open.
 func (f *extFlow) openMessage(event *Event, number uint32) *extMessage {
 	if m := f.openMessages[number]; m != nil || number == 0 {
 		return m
@@ -245,7 +244,7 @@ func (f *extFlow) openMessage(event *Event, number uint32) *extMessage {
 	return m
 }
 
-// finishIfComplete removes the message if all of its bytes have been recorded.
+// finishIfComplete ends the message if all of its bytes were recorded.
 func (f *extFlow) finishIfComplete(msg *extMessage) {
 	want := msg.length
 	switch {
@@ -267,7 +266,7 @@ func (f *extFlow) endMessage(m *extMessage, o Outcome) {
 	f.tracker.extOpenMessages--
 }
 
-// dropOpen ends all open messages because their session ended.
+// dropOpen ends all open messages, with outcome SessionEnded.
 func (f *extFlow) dropOpen() {
 	f.reportAll(SessionEnded)
 	f.counts.Ended += int64(len(f.openMessages))
@@ -275,7 +274,7 @@ func (f *extFlow) dropOpen() {
 	clear(f.openMessages)
 }
 
-// onClose handles ERROR with CodeClose, which is not retransmitted.
+// onClose handles an ERROR with CodeClose. It reports only the first one of a session.
 func (f *extFlow) onClose(event *Event, back *extFlow) {
 	if f.isClosed {
 		return

@@ -15,7 +15,8 @@ type ExtendedMessage struct {
 	Comm, Tag uint32
 	Bytes     int64
 	// BeginTime is the time of the first packet. EndTime is the time of the packet that ended the message, or the end
-	// of the recording. MatchTime is the time of the CLEAR_TO_SEND that answered its SEND_REQUEST, or zero.
+	// of the recording. MatchTime is the time of the CLEAR_TO_SEND that answered the SEND_REQUEST, or zero if either
+	// packet is not in the recording.
 	BeginTime, MatchTime, EndTime time.Time
 	Outcome                       Outcome
 }
@@ -33,7 +34,7 @@ const (
 	MessageOpen     Outcome = "open at the end"
 )
 
-// report reports a message that ends with the current packet.
+// report passes a message that ends with the current packet to OnExtended.
 func (f *extFlow) report(msg *extMessage, outcome Outcome) {
 	if f.tracker.opts.OnExtended == nil {
 		return
@@ -49,7 +50,7 @@ func (f *extFlow) report(msg *extMessage, outcome Outcome) {
 	f.tracker.opts.OnExtended(&extendedMessage)
 }
 
-// reportAll reports all open messages, in the order in which they began.
+// reportAll passes all open messages to OnExtended, oldest first.
 func (f *extFlow) reportAll(outcome Outcome) {
 	if f.tracker.opts.OnExtended == nil {
 		return

@@ -1,7 +1,7 @@
 package capture
 
-// numberWindow is the number of packet numbers remembered, counted back from the highest one. It is twice the window of
-// 512.
+// numberWindow is the number of packet numbers that a numberSet remembers, counted back from the highest one. It is
+// twice the usual window of 512 packets.
 const numberWindow = 1024
 
 // numberSet remembers which packet numbers of a session were recorded.
@@ -15,8 +15,8 @@ func (s *numberSet) bit(n uint32) (word *uint64, mask uint64) {
 	return &s.bits[n%numberWindow/64], 1 << (n % 64)
 }
 
-// add adds a number. seen reports whether it was added before or is too old to know; behind reports whether a higher
-// one was added before.
+// add adds n. seen is true if n was added before or is too old to tell. behind is true if a higher number was added
+// before.
 func (s *numberSet) add(n uint32) (seen, behind bool) {
 	if !s.begun {
 		s.begun, s.highest = true, n

@@ -18,9 +18,8 @@ type ExtendedPair struct {
 	Sessions int64 `json:"sessions"`
 	Packets  int64 `json:"packets"`
 	Acks     int64 `json:"acks"`
-	// Messages counts the messages that began. Complete, Open, Canceled, Aborted, Refused and Ended (with the session)
-	// count them by outcome. NotFollowed counts packets of messages that were ignored because too many messages were
-	// open.
+	// Messages counts all messages. Complete, Open, Canceled, Aborted, Refused and Ended (with the session) count them
+	// by outcome. NotFollowed counts the packets ignored because maxOpenMessages messages were open.
 	Messages    int64 `json:"messages"`
 	Complete    int64 `json:"complete"`
 	Open        int64 `json:"open"`
@@ -42,7 +41,8 @@ type ExtendedPair struct {
 	Corrupt    int64 `json:"corrupt"`
 	Bad        int64 `json:"bad,omitempty"`
 	OldSession int64 `json:"old_session,omitempty"`
-	// Unrecorded counts the bytes of offloaded packets of which the snapshot length left nothing in the recording.
+	// Unrecorded counts the bytes of packets that segmentation offload appended to another packet, and that the
+	// snapshot length then cut off entirely.
 	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 
@@ -98,7 +98,7 @@ func (t *Tracker) reportExtended() {
 }
 
 // judgeHellos reports repeated HELLOs to a rank from which no packet of the extended profile was recorded. The
-// recording does not show why: the rank may have another profile, not run, or be out of reach.
+// recording does not show the reason: the rank may use another profile, not be running, or be unreachable.
 func (f *extFlow) judgeHellos() {
 	if f.hellos.n < 2 || f.back.counts.Packets > 0 {
 		return
@@ -133,7 +133,7 @@ func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {
 	f.tracker.addFinding(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).setPackets(s.list)
 }
 
-// reportOpen reports messages that no receive matched and messages that were not received completely.
+// reportOpen reports messages that no receive matched, and matched messages that are incomplete.
 func (f *extFlow) reportOpen() {
 	var unmatched, incomplete []*extMessage
 	for _, m := range f.openMessages {
@@ -147,12 +147,12 @@ func (f *extFlow) reportOpen() {
 	f.reportMessages(StillWaiting, incomplete, f.incompleteText)
 }
 
-// reportMessages combines all messages of the list, which have the same outcome, into one finding.
+// reportMessages reports the messages of list, which share an outcome, as one finding.
 func (f *extFlow) reportMessages(kind FindingKind, list []*extMessage, describe func(*extMessage) string) {
 	if len(list) == 0 {
 		return
 	}
-	// Sort by packet number: message numbers wrap around, but packet numbers are in order of time.
+	// Sort by packet number, which increases with time. Message numbers wrap around.
 	slices.SortFunc(list, func(a, b *extMessage) int { return cmp.Compare(a.firstPacket, b.firstPacket) })
 	text := describe(list[0])
 	if more := len(list) - 1; more > 0 {

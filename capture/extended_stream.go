@@ -7,8 +7,8 @@ import (
 )
 
 // processExtStream adds bytes of a stream to the current packet of the extended profile, processes the packet when it
-// is complete, and returns the remaining bytes. The whole packet is buffered because only its checksum proves that the
-// bytes are a packet. The maximum payload on a stream limits its length.
+// is complete, and returns the remaining bytes. It buffers the whole packet, because only the checksum proves that the
+// bytes are a packet. protocol.MaxStreamPayload limits the buffer.
 func (t *Tracker) processExtStream(c *conversation, forward bool, unit *pcapng.Unit, parser *streamParser,
 	b []byte) []byte {
 	b = parser.fillPacket(b, protocol.ExtHeaderLen)
@@ -31,7 +31,7 @@ func (t *Tracker) processExtStream(c *conversation, forward bool, unit *pcapng.U
 	return b
 }
 
-// fillPacket moves bytes from b to the packet until the packet has n bytes.
+// fillPacket moves bytes from b to extPacket until extPacket contains n bytes, and returns the rest of b.
 func (s *streamParser) fillPacket(b []byte, n int) []byte {
 	n = min(max(n-len(s.extPacket), 0), len(b))
 	s.extPacket = append(s.extPacket, b[:n]...)

@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// duplicateWindow is the longest time after a packet at which an equal packet counts as a duplicate: half of the
-// shortest time-out of any node. If the equal packet comes later, it is a retransmission.
+// duplicateWindow is the time after a packet within which an equal packet counts as a duplicate made by the network. A
+// later equal packet is a retransmission. The window is half of the shortest retransmission timeout of any node.
 const duplicateWindow = 50 * time.Millisecond
 
 // flow tracks the messages sent in one direction of a conversation. SEND_REQUEST and DATA travel from address from to
@@ -21,13 +21,13 @@ type flow struct {
 	tracker  *Tracker
 	from, to netip.AddrPort
 	reverse  *flow // the messages of the other direction
-	// pair is the receiving half of a live rank. It decides which bytes of which message a datagram carries.
+	// pair is the state machine of a live receiver. It determines the position of a datagram's payload in the message.
 	pair      *handshake.Pair
 	node      *identity // the node at from
 	hasSent   bool      // a message has been seen
 	lastHeard time.Time // time of its last recorded datagram
-	// ipFragments is true once the flow's IP fragmentation has been reported. ackedLen is the length of the longest
-	// datagram of an acknowledged message.
+	// ipFragments is true once the tracker reported the flow's IP fragmentation. ackedLen is the length of the longest
+	// datagram in all acknowledged messages.
 	ipFragments bool
 	ackedLen    int
 	// lateRequest is a SEND_REQUEST seen while the current message lacks its ACK. It is either a late copy of the
@@ -35,11 +35,11 @@ type flow struct {
 	lateRequest *Event
 
 	msg            *message // in progress
-	previous       *message // the previous message, for its copies and retransmissions
+	previous       *message // ended, but may still be copied or retransmitted
 	retransmitting bool     // DATA of previous is being retransmitted
 	// minNumber is one more than the number of the last revoked SEND_REQUEST.
 	minNumber uint32
-	// earlyClears counts CLEAR_TO_SENDs that answer no SEND_REQUEST seen so far.
+	// earlyClears describes the CLEAR_TO_SENDs that answer no SEND_REQUEST recorded so far.
 	earlyClears earlyClears
 	// lastChecksum and lastLength are the checksum and length of the last continuation datagram. sums is reusable
 	// memory for the checksums of a message.
@@ -63,8 +63,8 @@ type earlyClears struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// expectsPayload reports whether a datagram has no header and is payload of the current message. It decides as package
-// handshake does in a live rank.
+// expectsPayload reports whether a datagram is payload of the current message, without a header. It applies the rules
+// that package handshake applies in a live rank.
 func (f *flow) expectsPayload(unit *pcapng.Unit, header protocol.Header, defect protocol.Defect) bool {
 	msg := f.current()
 	if msg == nil || f.pair == nil {
@@ -77,8 +77,8 @@ func (f *flow) expectsPayload(unit *pcapng.Unit, header protocol.Header, defect 
 	length := len(unit.Data) + unit.Truncated
 	left := int64(w.Words)*protocol.WordLen - w.Got
 	if !defect.OK() {
-		// A datagram with a corrupt header counts as a packet if it resembles a packet and has a length at which
-		// payload is not expected here.
+		// A datagram without a valid header is a corrupt packet, not payload, if it resembles a header and has the
+		// length of a header, unless exactly that length of payload is left.
 		return !(length == protocol.HeaderLen && left != protocol.HeaderLen && resemblesHeader(unit.Data))
 	}
 	ours := header.Src == uint32(msg.Src) && header.Dst == uint32(msg.Dst)
@@ -136,8 +136,8 @@ func (f *flow) startMessage(event *Event) {
 	}
 }
 
-// startLateMessage decides that lateRequest began the next message, because the sender continues with that message. The
-// ACK of the current message is not in the recording.
+// startLateMessage starts the next message with lateRequest, because the sender continues with that message. It infers
+// that the ACK of the current message is not in the recording.
 func (f *flow) startLateMessage(e *Event) {
 	late, msg := f.lateRequest, f.msg
 	if late == nil || msg == nil {
@@ -152,7 +152,7 @@ func (f *flow) startLateMessage(e *Event) {
 	f.startMessage(late)
 }
 
-// markLateDuplicate decides that lateRequest was a copy of the current message's SEND_REQUEST.
+// markLateDuplicate marks lateRequest as a duplicate of the current message's SEND_REQUEST.
 func (f *flow) markLateDuplicate() {
 	late := f.lateRequest
 	f.lateRequest = nil
@@ -171,7 +171,7 @@ func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 		msg.addStep(event, "SEND_REQUEST", true, false)
 		return true
 	}
-	if event.Header.Size > msg.requestNumber && msg.state != received { // the revocation of m is not in the recording
+	if event.Header.Size > msg.requestNumber && msg.state != received { // the revocation of msg is not in the recording
 		msg.setProblem("withdrawn by its sender")
 		msg.requestRevoked = true
 		f.endMessage(msg, event, false)
@@ -180,7 +180,7 @@ func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 	switch msg.state {
 	case requested, cleared:
 		if msg.crossed && msg.state == requested && f.reverse.msg == nil {
-			// A message in the other direction made an FPGA discard this request, and is now done.
+			// An FPGA discarded this request because of a message in the other direction, which is now complete.
 			f.onRetransmission(msg, event)
 			break
 		}
@@ -219,7 +219,8 @@ func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 			event.Message, event.Duplicate = msg.ID, true
 			return true
 		}
-		// The peer does one thing at a time, so it must have received the ACK, which is not in the recording.
+		// The sender completes one message before it begins the next, so it must have received an ACK that was not
+		// recorded.
 		msg.inferLoss("ACK")
 		f.endMessage(msg, event, false)
 		return false
@@ -277,7 +278,7 @@ func (f *flow) onClear(event *Event) {
 	msg.lastClear = event.Time
 }
 
-// assignEarlyClears assigns the early CLEAR_TO_SENDs to a message.
+// assignEarlyClears adds the early CLEAR_TO_SENDs to the message that they cleared.
 func (f *flow) assignEarlyClears(msg *message) {
 	msg.state, msg.clear, msg.lastClear = cleared, f.earlyClears.first, f.earlyClears.last
 	msg.Retransmissions += f.earlyClears.n - 1

@@ -11,13 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// knownLoss is a packet that was lost between two vantage points, as several recordings show.
+// knownLoss is a packet that joined recordings prove lost between vantage points from and to.
 type knownLoss struct {
 	packet         int64
 	what, from, to string
 }
 
-// Descriptions of the loss of a continuation datagram, and of the datagram with the header.
+// Names of a lost continuation datagram, and of a lost datagram with the DATA header.
 const (
 	dataDatagram      = "a datagram of DATA"
 	firstDataDatagram = "the first datagram of DATA"
@@ -34,9 +34,9 @@ func (m *message) recordLoss(event *Event, what string) {
 	m.lastRetransmit = event.Time
 }
 
-// recordArrival records a packet with a header that reached its destination, or may have reached it. Its arrival proves
-// that the packet that it answers arrived as well. The result is true if all known copies of that packet counted as
-// lost, which means that they are missing from a recording.
+// recordArrival counts a packet with a header in arrivals, unless the packet was lost. An answer proves that the packet
+// it answers arrived: if all recorded copies of that packet counted as lost, a recording lacks one that arrived. In
+// this case, recordArrival counts these losses as unrecorded packets and returns true.
 func (f *flow) recordArrival(msg *message, e *Event, typ protocol.Type) (lacking bool) {
 	if e.fate() != pcapng.FateLost {
 		msg.arrivals[typ]++
@@ -49,15 +49,15 @@ func (f *flow) recordArrival(msg *message, e *Event, typ protocol.Type) (lacking
 		f.countUnrecorded(msg, protocol.ClearToSend.String(), msg.arrivals[protocol.ClearToSend] == 0)
 	case protocol.Ack:
 		f.countUnrecorded(msg, protocol.Data.String(), msg.arrivals[protocol.Data] == 0)
-		// otherwise an FPGA may have stored a second header as payload
+		// after a retransmission, an FPGA may have stored the second header as payload instead
 		f.countUnrecorded(msg, dataDatagram, msg.dataSends.n == 0)
 	case protocol.SendRequest, protocol.Error:
 	}
 	return len(msg.knownLosses) < before
 }
 
-// countUnrecorded removes the losses with the given description from m.knownLosses and counts them as unrecorded. It
-// does nothing if arrived is false.
+// countUnrecorded moves the losses with the given name from m.knownLosses to Tracker.unrecorded. It does nothing if
+// arrived is false.
 func (f *flow) countUnrecorded(m *message, what string, arrived bool) {
 	if !arrived || len(m.knownLosses) == 0 {
 		return
@@ -79,7 +79,7 @@ func (f *flow) countUnrecorded(m *message, what string, arrived bool) {
 	})
 }
 
-// reportUnrecorded reports packets that are missing from a recording although an answer proves that they arrived there.
+// reportUnrecorded reports packets missing from a recording although an answer proves that they arrived there.
 func (t *Tracker) reportUnrecorded() {
 	for _, name := range slices.Sorted(maps.Keys(t.unrecorded)) {
 		s := t.unrecorded[name]
@@ -88,7 +88,8 @@ func (t *Tracker) reportUnrecorded() {
 	}
 }
 
-// knownLossText lists the lost packets of the message, grouped by the places between which they were lost.
+// knownLossText lists the lost packets of the message, grouped by name and by the two vantage points they were lost
+// between.
 func (m *message) knownLossText() string {
 	var texts []string
 	for i, loss := range m.knownLosses {
@@ -119,7 +120,7 @@ func (f *flow) findKnownLosses(m *message) {
 		m.ID, m.Src, m.Dst, m.knownLossText(), f.retransmissionText(m))
 }
 
-// isLastPacketLost reports whether the last packet of the message was lost. If so, the loss explains the wait.
+// isLastPacketLost reports whether the last packet of the message was lost, which explains the wait.
 func (m *message) isLastPacketLost() bool {
 	return len(m.knownLosses) > 0 && m.knownLosses[len(m.knownLosses)-1].packet >= m.lastPacket
 }
@@ -135,8 +136,7 @@ func (m *message) allRequestsLost() bool {
 	return n > 0 && n == min(m.requestSends.n+1, maxPackets)
 }
 
-// onLostData handles a lost datagram with the header of DATA. It returns false if the message of the datagram is not
-// known.
+// onLostData handles a lost datagram with a DATA header. It returns false if the datagram's message is unknown.
 func (f *flow) onLostData(event *Event, payload []byte) bool {
 	msg := f.msg
 	switch {

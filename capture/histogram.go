@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// perOctave is the number of buckets per doubling: quantiles are within 3.2 %.
+// perOctave is the number of buckets per power of two. It limits the error of quantiles to 3.2 %.
 const perOctave = 32
 
 // exactMessages is the maximum number of messages in a recording for which quantiles are exact.
 const exactMessages = 1_000_000
 
-// histogram counts durations in buckets, in constant memory. Until dropSamples is called it also stores every duration.
-// It allocates octaves on demand, so thousands of histograms cost little.
+// histogram counts durations in buckets, in constant memory. Until dropSamples is called, it also stores every
+// duration. It allocates octaves on demand, so that thousands of histograms need little memory.
 type histogram struct {
 	// durations contains every duration added, unless isApproximate is true.
 	durations     []time.Duration
@@ -74,7 +74,7 @@ func bucket(d time.Duration) (octave, b int) {
 	return octave, int(n>>(octave-5)) & (perOctave - 1)
 }
 
-// quantile returns the upper edge of the bucket that holds quantile q, or the maximum if that is less.
+// quantile returns the upper edge of the bucket that contains quantile q, at most the maximum of all durations.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0

@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxIdentities is the maximum number of addresses and ranks remembered.
+// maxIdentities is the maximum number of addresses, and of ranks, that a Tracker remembers.
 const maxIdentities = 1 << 16
 
-// identities maps ranks to addresses. A recording may show several clusters; equal ranks are distinguished by the
-// address of their peer.
+// identities maps ranks to addresses. A recording may show several clusters, in which the address of a peer
+// distinguishes equal ranks.
 type identities struct {
 	addrs map[rankKey]netip.AddrPort
 	nodes map[netip.AddrPort]*identity
@@ -29,16 +29,15 @@ type identity struct {
 	wasAddressed bool
 	// misaddressed is true if a packet to the node named a rank other than the node's own.
 	misaddressed bool
-	// firstPadded is the number of the first packet in which the node padded a message with an odd number of words or
-	// none. firstUnpadded is the number of the first packet in which it did not pad such a message. Each is 0 if there
-	// is no such packet.
+	// Among messages with no words or an odd number of words, firstPadded is the number of the first packet with
+	// padding from the node, and firstUnpadded of the first one without padding. 0 means no such packet.
 	firstPadded, firstUnpadded int64
 	paddingReported            bool
 	// keepsRequesting is true if the node keeps retransmitting SEND_REQUEST, which no deployed node does.
 	keepsRequesting bool
 }
 
-// rankKey is a rank as seen by one address.
+// rankKey is a rank as addressed by the node at viewer.
 type rankKey struct {
 	viewer netip.AddrPort
 	rank   uint32
@@ -60,7 +59,7 @@ func (i *identities) node(at netip.AddrPort) *identity {
 	return n
 }
 
-// address returns the address of a rank with which the node at address at communicates.
+// address returns the address of a rank as known to the node at address at, or the zero AddrPort.
 func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankKey{at, rank}]
 }
@@ -112,8 +111,8 @@ func (t *Tracker) checkRank(e *Event, n *identity, named uint32, at netip.AddrPo
 		"or the node has become another rank", at, named, at, n.sourceRank)
 }
 
-// checkPadding records whether an address pads its payload to lines of 8 bytes. FPGAs always do and other nodes never
-// do, so checkPadding reports an address that sends both forms.
+// checkPadding records whether the node at an address pads its payload to lines of 8 bytes. FPGAs always pad and other
+// nodes never do, so checkPadding reports a node that does both.
 func (t *Tracker) checkPadding(from netip.AddrPort, msg *message, event *Event) {
 	n := t.ranks.node(from)
 	if msg.Words%2 == 0 && msg.Words != 0 || n.paddingReported || event.Proto == pcapng.TCP {
@@ -133,8 +132,8 @@ func (t *Tracker) checkPadding(from netip.AddrPort, msg *message, event *Event) 
 	}
 }
 
-// recordRetransmits records that an address has retransmitted a SEND_REQUEST n times. If n exceeds the number that
-// deployed nodes send by only one, the last one may be the first SEND_REQUEST of a restarted program.
+// recordRetransmits records that the node at an address retransmitted a SEND_REQUEST n times. It ignores a single
+// retransmission more than a deployed node sends, which may be the first SEND_REQUEST of a restarted program.
 func (i *identities) recordRetransmits(from netip.AddrPort, n int) {
 	if n > deployedRetransmissions+1 {
 		i.node(from).keepsRequesting = true
@@ -144,9 +143,9 @@ func (i *identities) recordRetransmits(from netip.AddrPort, n int) {
 // isFPGA reports whether the node at an address pads its payload as the MPE does.
 func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).firstPadded != 0 }
 
-// harmText describes the damage that a second DATA header or a second copy of a fragmented message's datagram does at
-// the receiver. A deployed node stores it as the next part of the message. when is the condition under which this
-// happens; inTime is a further condition for upstream's CPU library.
+// harmText describes the damage that a second DATA header, or a copy of a datagram, does to a fragmented message: a
+// deployed receiver stores the bytes as the next part of the message. what names the stored bytes, when is the
+// condition of the damage, and inTime is a further condition for upstream's CPU library.
 func (f *flow) harmText(msg *message, when, what, inTime string) string {
 	n := f.tracker.ranks.node(f.to)
 	fpga := fmt.Sprintf("stores %s as payload and acknowledges corrupt data, and the next message may be corrupt "+

@@ -15,14 +15,14 @@ import (
 
 // JoinInfo describes how several recordings were joined.
 type JoinInfo struct {
-	// Vantages lists the vantage points in the order in which their first files were given.
+	// Vantages lists the vantage points in the order of their first files in the call of OpenFiles.
 	Vantages []VantagePoint `json:"vantages"`
 	// Packets is the number of distinct ZRLMPI packets. Common is the number of packets recorded at more than one
 	// vantage point.
 	Packets int64 `json:"packets"`
 	Common  int64 `json:"common"`
-	// Missing counts packets recorded at one vantage point but not at the next one, although the latter was recording.
-	// They were lost between the two, or by the second recorder.
+	// Missing counts packets recorded at one vantage point but not at the next one, although the next one was
+	// recording. They were lost either on the path between the two or by the second recorder.
 	Missing []MissingPackets `json:"missing,omitempty"`
 	// OneWay lists flows missing at a vantage point that recorded packets of the opposite direction.
 	OneWay []OneWayFlow `json:"one_way,omitempty"`
@@ -30,23 +30,23 @@ type JoinInfo struct {
 	Undecided int64 `json:"undecided,omitempty"`
 }
 
-// VantagePoint is a vantage point: a place where packets were recorded.
+// VantagePoint describes a place where packets were recorded.
 type VantagePoint struct {
-	// Files are the files recorded there, in order of time.
+	// Files lists the files recorded there, in order of time.
 	Files []string `json:"files"`
 	// Packets is the number of ZRLMPI packets. Only is the number of packets recorded at no other vantage point.
 	Packets int64 `json:"packets"`
 	Only    int64 `json:"only"`
-	// Clock compares the clock with the reference, which is the clock of the first vantage point. It is nil for the
-	// first vantage point. It is also nil if no packet is in common, in which case times are not corrected.
+	// Clock relates this vantage point's clock to the reference, the first vantage point's clock. It is nil for the
+	// first vantage point, and if no common packets relate the clocks, in which case times are not corrected.
 	Clock *Clock `json:"clock,omitempty"`
-	// Dropped is the number of packets that the recorders lost, if the files contain that number.
+	// Dropped is the number of packets lost by the recorders, or 0 if the files do not contain this number.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-// Clock compares a clock with another one.
+// Clock relates a clock to the reference clock.
 type Clock struct {
-	// Offset is the number of seconds by which the clock is ahead.
+	// Offset is the number of seconds by which the clock is ahead of the reference.
 	Offset float64 `json:"offset_seconds"`
 	// Uncertainty is half of the shortest round trip, in seconds. It is nil if all common packets travel in the same
 	// direction, in which case the offset includes the path delay.
@@ -57,18 +57,19 @@ type Clock struct {
 	Packets int `json:"packets"`
 }
 
-// MissingPackets counts packets that are in one recording but not in another.
+// MissingPackets counts the packets in recording From that are missing from recording To.
 type MissingPackets struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Packets int64  `json:"packets"`
 }
 
-// OneWayFlow is a flow that is missing at one vantage point.
+// OneWayFlow describes a flow that one vantage point lacks.
 type OneWayFlow struct {
 	Src string `json:"src_address"`
 	Dst string `json:"dst_address"`
-	// In is a file that has packets of the flow. NotIn is a file that only has packets of the opposite direction.
+	// In is a file that contains packets of the flow. NotIn is a file that contains only packets of the opposite
+	// direction.
 	In      string `json:"in"`
 	NotIn   string `json:"not_in"`
 	Packets int64  `json:"packets"`
@@ -83,8 +84,8 @@ func (o *OneWayFlow) text() string {
 
 // OpenFiles opens several recordings as one Source, or a single recording like OpenFile. Files recorded one after the
 // other at the same vantage point are read in that order. Recordings from several vantage points are merged in order of
-// time: their clocks are compared by means of common packets, and a packet recorded at several vantage points is
-// returned once, with a Trail. All files are read twice.
+// time: OpenFiles relates their clocks by means of common packets, and the Source returns a packet recorded at several
+// vantage points once, with a Trail. All files are read twice.
 func (o Options) OpenFiles(ctx context.Context, paths []string) (Source, error) {
 	if len(paths) == 1 {
 		return o.OpenFile(paths[0])
@@ -155,8 +156,8 @@ type vantageReader struct {
 	shortNames map[*survey]string
 	files      []*survey // still to be read
 	src        *source
-	// unit is the next packet, unless the packet is a TCP segment, which the source's decoder holds. refTime is the
-	// packet's time on the reference clock.
+	// unit is the next packet, except for a TCP segment, which is in src.decoder.segment. refTime is the time of the
+	// packet or segment on the reference clock.
 	unit      pcapng.Unit
 	result    decodeResult
 	refTime   int64
@@ -203,7 +204,8 @@ func (r *vantageReader) advance() error {
 	}
 }
 
-// openFile opens the file s. While the file is read, the times of its notes are converted to the reference clock.
+// openFile opens the file s. It makes src convert the times of notes to the reference clock before it passes them to
+// OnNote.
 func (r *vantageReader) openFile(s *survey) (err error) {
 	options := r.opts
 	if note := options.OnNote; note != nil {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Lines describes how recordings were joined. The first line is about their common packets. A line for each vantage
-// point follows, then a line for each pair of vantage points between which packets went missing, and finally one about
-// unmatched packets, if any.
+// Lines describes how recordings were joined. The first line counts the common packets. Then follow a line for each
+// vantage point, a line for each pair of vantage points between which packets went missing, and a line about unmatched
+// packets, if any.
 func (j *JoinInfo) Lines() []string {
 	if len(j.Vantages) == 1 {
 		return []string{fmt.Sprintf("joined: %s of one place, one after the other",

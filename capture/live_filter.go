@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	// maxFilterRanges is the maximum number of port ranges in the kernel's filter, because a filter program has at most
-	// 4096 instructions. With more ranges, the filter passes all UDP and TCP packets and the decoder selects by
+	// maxFilterRanges is the maximum number of port ranges in the kernel's filter, which is limited to 4096
+	// instructions. With more ranges, the filter passes all UDP and TCP packets, and the decoder selects packets by
 	// port.
 	maxFilterRanges = 32
-	// filterVLANTags is the number of tags that the filter skips. The kernel has already removed the outermost one.
+	// filterVLANTags is the number of VLAN tags that the filter skips, in addition to the outermost one, which the
+	// kernel removes.
 	filterVLANTags = 2
 )
 
@@ -35,8 +36,9 @@ func portRanges(ports []uint16) []portRange {
 }
 
 // liveFilter returns the filter program for the kernel. It passes UDP and TCP on the ports, VXLAN, and all IP
-// fragments, because only a first fragment has ports; it drops other packets, which the decoder would ignore. Packets
-// start with an Ethernet or IP header. The filter may pass too many packets but never too few.
+// fragments, because only the first fragment contains the ports. It drops only packets that the decoder would ignore,
+// but may pass some of them. Packets start with an Ethernet header if ethernet is true, and otherwise with an IP
+// header.
 func (o Options) liveFilter(ethernet bool) ([]bpf.RawInstruction, error) {
 	var ranges []portRange
 	if !o.AllPorts {
@@ -88,7 +90,8 @@ var (
 	filterPass = bpf.RetConstant{Val: pcapng.MaxPacket}
 )
 
-// filterIPv4 returns a filter for an IPv4 packet at offset ip. It does not fall through.
+// filterIPv4 returns a filter for an IPv4 packet at offset ip. Execution never falls through to the instructions after
+// it.
 func filterIPv4(ip uint32, ranges []portRange) []bpf.Instruction {
 	ports := filterPorts(ip, ranges)
 	return append([]bpf.Instruction{
@@ -121,8 +124,8 @@ func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	}, ports...)
 }
 
-// filterPorts returns a filter for the ports of a packet whose IP header is at offset ip and has the length in
-// register X.
+// filterPorts returns a filter for the ports of a packet. The IP header is at offset ip, and register X holds its
+// length.
 func filterPorts(ip uint32, ranges []portRange) []bpf.Instruction {
 	if ranges == nil {
 		return []bpf.Instruction{filterPass}

@@ -31,12 +31,11 @@ type liveReader struct {
 	ctx          context.Context
 	stop         func() bool
 	link         pcapng.LinkType
-	skipOutgoing bool // outgoing packets, which are received as well
+	skipOutgoing bool // on a loopback interface, which also receives each packet
 	buf          []byte
 	oob          []byte
 	drops        atomic.Int64
-	// closed is set by Close. It is needed because a closed RawConn returns an error that only the standard library can
-	// recognize.
+	// closed is set by Close, because a closed RawConn returns an error that only the standard library can recognize.
 	closed atomic.Bool
 }
 
@@ -44,7 +43,7 @@ type liveReader struct {
 // wraps fs.ErrPermission and names the capability. Only Linux has packet sockets; on other systems the error wraps
 // errors.ErrUnsupported.
 //
-// The capture continues until ctx is done; then Next returns io.EOF. Close ends it as well, and may be called
+// The capture continues until ctx is done; then Next returns io.EOF. Close also ends the capture, and may be called
 // concurrently with Next.
 //
 // If the kernel coalesces datagrams or segments, as it does on a loopback interface, a unit holds several of them.
@@ -132,7 +131,8 @@ func setFilter(fd int, program []bpf.RawInstruction) error {
 // Next implements recordReader.
 func (l *liveReader) Next(rec *pcapng.Record) error {
 	for {
-		// A read that does not block ignores the deadline, so a continuous stream of packets would never end.
+		// Check ctx here, because a read that finds a packet ignores the deadline: a continuous stream of packets would
+		// never end.
 		if l.ctx.Err() != nil {
 			return io.EOF
 		}

@@ -13,16 +13,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Limits on the packets held until it is clear whether other recordings show them as well.
+// Limits on the packets that the merger holds while other recordings may still show them.
 const (
-	// mergeWindow is the maximum delay of a packet between two vantage points. A packet that is not seen within this
-	// time is lost.
+	// mergeWindow is the maximum delay of a packet between two vantage points. A packet not seen within this time
+	// counts as lost.
 	mergeWindow = time.Second
 	maxHeld     = 1 << 16
 	maxHeldData = 64 << 20
 	// minMergeWindow replaces mergeWindow if more than maxHeld packets or maxHeldData bytes would be held.
 	minMergeWindow = 20 * time.Millisecond
-	// recentWindow is the maximum time after a packet at which a copy of it may arrive.
+	// recentWindow is the maximum time by which a copy may follow its original.
 	recentWindow = 2 * time.Second
 )
 
@@ -37,14 +37,15 @@ type merger struct {
 	flows map[flowKey]*mergedFlow
 	last  *mergedFlow
 	tcp   *reassembler
-	// queue[head:] holds packets in order of time. pending holds the packets that have not been seen at all vantage
-	// points yet.
+	// queue[head:] holds packets in order of time. pending maps the key of a packet to the queued packets that some
+	// vantage point of their route has not seen yet.
 	queue    []*heldPacket
 	head     int
 	heldData int
 	pending  map[uint64][]*heldPacket
 	free     []*heldPacket
-	// lastDelivery maps the key of a datagram to the time of its last delivery. deliveries lists them in order.
+	// lastDelivery maps the copyKey of a datagram to the time of its last delivery. deliveries lists the deliveries in
+	// order of time.
 	lastDelivery map[uint64]int64
 	deliveries   []delivery
 
@@ -73,7 +74,7 @@ type mergedFlow struct {
 	hasStableID bool
 }
 
-// hop is a vantage point on a route, with its delay after the first one.
+// hop is a vantage point on a route. delay is in nanoseconds, relative to a fixed vantage point of the route.
 type hop struct {
 	vantage int
 	delay   int64
@@ -99,7 +100,7 @@ type delivery struct {
 	at  int64
 }
 
-// maxVantages is the maximum number of vantage points. heldPacket.seenMask has a bit for each.
+// maxVantages is the maximum number of vantage points, each of which needs a bit in heldPacket.seenMask.
 const maxVantages = 64
 
 func newMerger(options Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger,
@@ -121,7 +122,7 @@ func newMerger(options Options, files []*survey, list []*vantage, links map[[2]i
 	return m, nil
 }
 
-// findOneWay finds flows missing at a vantage point that has common packets of the opposite direction.
+// findOneWay finds flows that are missing at a vantage point although it shares packets of the opposite direction.
 func (m *merger) findOneWay() {
 	for pair, l := range m.links {
 		for k := range l.flows {
@@ -164,8 +165,8 @@ func (m *merger) lookUpFlow(key flowKey) *mergedFlow {
 	return f
 }
 
-// findRoute determines the vantage points of a flow: one that has packets of the flow, and all others that have packets
-// of the flow and share packets with it.
+// findRoute sets the route of a flow to the vantage points that recorded the flow and share packets with a common one
+// of them. Of several such routes, it chooses the longest.
 func (m *merger) findRoute(f *mergedFlow) {
 	for base := range m.vantages {
 		if m.vantages[base].datagrams(f.flowKey) == 0 {
@@ -188,8 +189,8 @@ func (m *merger) findRoute(f *mergedFlow) {
 	slices.SortFunc(f.route, func(a, b hop) int { return cmp.Compare(a.delay, b.delay) })
 }
 
-// flowOrder reports which of two vantage points sees a flow first, encoded as flowLink.order, and the delay from base
-// to other, which is negative if other sees it first.
+// flowOrder returns the order in which vantage points base and other see a flow, encoded as in flowLink.order, and the
+// delay from base to other. The delay is negative if other sees the flow first.
 func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first int, delay int64) {
 	fl, ok := link.flows[key]
 	if !ok {
@@ -209,7 +210,8 @@ func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first
 		!a.nearAddrs[src]:
 		first = -1
 	}
-	// If the delay is smaller than the error of the clocks, the known direction decides.
+	// The known direction determines the sign of the delay, because the delay may be smaller than the error of the
+	// clocks.
 	switch {
 	case first > 0:
 		delay = max(delay, 1)
@@ -225,8 +227,8 @@ func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first
 	return first, delay
 }
 
-// isNearerToDst reports whether vantage point near is nearer to the destination of a flow than away: near has packets
-// from the destination, and away has none.
+// isNearerToDst reports whether vantage point near is nearer to the destination of a flow than vantage point away: only
+// near recorded packets from the destination.
 func (m *merger) isNearerToDst(k flowKey, near, away int) bool {
 	return m.vantages[near].datagrams(k.reverse()) > 0 && m.vantages[away].datagrams(k.reverse()) == 0
 }
@@ -260,7 +262,7 @@ func (m *merger) Next(unit *pcapng.Unit) error {
 	}
 }
 
-// readPacket reads the next packet of all recordings.
+// readPacket reads the earliest unread packet of all recordings.
 func (m *merger) readPacket() error {
 	if !m.started {
 		m.started = true
@@ -302,7 +304,7 @@ func (m *merger) setEndError() {
 	}
 }
 
-// addDatagram handles a datagram from a vantage point. Another vantage point may have shown the datagram before.
+// addDatagram handles a datagram from a vantage point: a new sighting of a pending packet, or a new packet.
 func (m *merger) addDatagram(reader *vantageReader, unit *pcapng.Unit, id uint16) {
 	reader.datagrams++
 	f := m.lookUpFlow(flowKey{unit.Src, unit.Dst})
@@ -325,8 +327,8 @@ func (m *merger) addDatagram(reader *vantageReader, unit *pcapng.Unit, id uint16
 	}
 }
 
-// addSighting adds a sighting of a packet. It returns the number of bytes that this recording has in addition to
-// earlier ones.
+// addSighting adds a sighting of a packet. It returns the number of bytes by which this recording extends a truncated
+// packet.
 func (p *heldPacket) addSighting(r *vantageReader, unit *pcapng.Unit) int {
 	p.sightings = append(p.sightings, pcapng.Sighting{Recording: r.name, Packet: unit.Packet,
 		Time: time.Unix(0, r.refTime).UTC()})
@@ -408,7 +410,8 @@ func (m *merger) enqueueSegment(r *vantageReader) {
 	p.firstTime = r.refTime
 }
 
-// decideFate returns the fate of p, the first packet of the queue. decided is false if the fate is not known yet.
+// decideFate returns the fate of held, the first packet of the queue. If the packet was lost or copied, this happened
+// between vantage points from and to. decided is false while another vantage point may still show the packet.
 func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, decided bool) {
 	f := held.flow
 	if f == nil || len(f.route) < 2 || held.firstHop < 0 {
@@ -440,8 +443,8 @@ func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, d
 			return pcapng.FateLost, f.route[last].vantage, f.route[i].vantage, true
 		}
 	}
-	// Only an IP identification distinguishes a copy from an equal packet of another message. The first vantage point
-	// may not have recorded that packet.
+	// Only an IP identification distinguishes a copy from an equal packet of another message, which the vantage points
+	// before firstHop may not have recorded.
 	if at, again := m.lastDelivery[held.copyKey()]; again && f.hasStableID && held.ipID != 0 &&
 		held.firstTime-at <= int64(recentWindow) {
 		for i := held.firstHop - 1; i >= 0; i-- {
@@ -453,7 +456,8 @@ func (m *merger) decideFate(held *heldPacket) (fate pcapng.Fate, from, to int, d
 	return pcapng.FateUnknown, 0, 0, true
 }
 
-// wouldBeRecorded reports whether a packet would have been recorded at a vantage point of its route.
+// wouldBeRecorded reports whether vantage point i of the packet's route certainly recorded the packet if it arrived
+// there: the vantage point was recording at that time, and its recorders dropped no packets.
 func (m *merger) wouldBeRecorded(held *heldPacket, i int) bool {
 	s := held.flow.route[i]
 	v := m.vantages[s.vantage]
@@ -464,7 +468,7 @@ func (m *merger) wouldBeRecorded(held *heldPacket, i int) bool {
 	return v.isRecordingAt(at + (at - v.toReference(at)))
 }
 
-// deliver removes the first packet from the queue and stores it in u. It returns false for a TCP segment that does
+// deliver removes the first packet from the queue and stores it in unit. It returns false for a TCP segment that does
 // not complete a unit.
 func (m *merger) deliver(unit *pcapng.Unit, fate pcapng.Fate, from, to int) bool {
 	held := m.queue[m.head]
@@ -499,7 +503,7 @@ func (m *merger) deliver(unit *pcapng.Unit, fate pcapng.Fate, from, to int) bool
 	return true
 }
 
-// deliverSegment passes a segment to the reassembler, and reports whether u has a unit.
+// deliverSegment passes a segment to the reassembler, and reports whether the segment completed a unit.
 func (m *merger) deliverSegment(unit *pcapng.Unit, p *heldPacket) bool {
 	m.tcp.expire(p.seg.time)
 	switch m.tcp.addSegment(p.seg.tcpFlow, p.seg.tcpSegment, p.seg.syn, unit) {
@@ -515,7 +519,7 @@ func (m *merger) deliverSegment(unit *pcapng.Unit, p *heldPacket) bool {
 	return false
 }
 
-// recordDelivery records the delivery of a datagram, to recognize copies.
+// recordDelivery records the delivery of a datagram, so that decideFate recognizes later copies.
 func (m *merger) recordDelivery(held *heldPacket) {
 	if !held.flow.hasStableID || held.ipID == 0 {
 		return
@@ -547,7 +551,7 @@ func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	return name
 }
 
-// countMissing counts a packet that is in recording from but missing in recording to.
+// countMissing counts a packet that is in recording from but not in recording to.
 func (m *merger) countMissing(from, to string) {
 	for _, l := range m.missing {
 		if l.From == from && l.To == to {

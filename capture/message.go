@@ -42,48 +42,47 @@ type message struct {
 	inferredLoss                             string // name of a packet that must have been lost
 	problem                                  string
 	clearedByStale, crossed, hasTypeMismatch bool
-	// requestNumber is the number of the message's SEND_REQUEST (P28). clearRevoked is true if the CLEAR_TO_SEND was
-	// revoked and no SEND_REQUEST followed. requestRevoked is true if the SEND_REQUEST was revoked.
+	// requestNumber is the number of the message's SEND_REQUEST (P28). clearRevoked is true from the revocation of the
+	// CLEAR_TO_SEND to the next SEND_REQUEST. requestRevoked is true if the SEND_REQUEST was revoked.
 	requestNumber                uint32
 	clearRevoked, requestRevoked bool
 	explained, reported          bool
-	// nextCall and nextCallPacket are the time and packet of the sender's next call, if the sender made one without
-	// being cleared.
+	// nextCall and nextCallPacket are the time and packet of the sender's next call, if this call was never cleared.
 	nextCall       time.Time
 	nextCallPacket int64
 	// requestSends and dataSends track the sender's transmissions of SEND_REQUEST and DATA.
 	requestSends, dataSends retransmissions
 	dataProgress            dataProgress
-	// progressAtLoss is the part that had been received when the loss of a datagram of DATA was detected. isCompared is
-	// true once a retransmission was compared with it; lostDatagram is then the number of the lost datagram, counted
-	// from 1, if known.
+	// progressAtLoss is the progress of DATA when the loss of a datagram was detected. isCompared is true once a
+	// difference between a retransmission and progressAtLoss was found. lostDatagram is then the number of the lost
+	// datagram, counted from 1, or 0 if unknown.
 	progressAtLoss *dataProgress
 	lostDatagram   int64
 	isCompared     bool
-	// headlessPackets and headlessBytes count continuation datagrams received without the datagram that has the header.
+	// headlessPackets and headlessBytes count the continuation datagrams recorded without the datagram that contains
+	// the header.
 	headlessPackets, headlessBytes int64
 	lastPacket                     int64 // last packet with a header
-	// knownLosses lists the packets that were lost as several recordings show; lostDataHeaders counts the lost DATA
-	// headers. arrivedRequest is the number of the last SEND_REQUEST that is known to have reached its destination, in
-	// recording arrivedIn.
+	// knownLosses lists the packets that joined recordings prove lost. lostDataHeaders counts the lost DATA headers.
+	// arrivedRequest is the packet number of the last SEND_REQUEST proved delivered, and arrivedIn the last recording
+	// that contains it.
 	knownLosses     []knownLoss
 	lostDataHeaders int
 	arrivedRequest  int64
 	arrivedIn       string
-	// arrivals counts, by type, the packets that reached or may have reached their destination.
+	// arrivals counts, by type, the packets with a header that were not proved lost.
 	arrivals [protocol.Error + 1]int
 }
 
-// retransmissions counts the packets of one kind sent since the sender's schedule of time-outs began.
+// retransmissions counts the retransmissions of a packet since the sender's current schedule of timeouts began.
 type retransmissions struct {
 	n    int
 	last time.Time
 	gap  time.Duration
 }
 
-// recordSend records a packet. The time-outs of a schedule grow. If the time since the previous packet is less than
-// half of the time before that, the previous packet was the first of a new schedule, for example because the program
-// was restarted.
+// recordSend records a transmission. The timeouts of a schedule grow, so a gap shorter than half of the preceding gap
+// shows that the previous transmission began a new schedule, for example because the program was restarted.
 func (r *retransmissions) recordSend(at time.Time) {
 	gap := at.Sub(r.last)
 	switch {
@@ -96,7 +95,7 @@ func (r *retransmissions) recordSend(at time.Time) {
 	r.last = at
 }
 
-// newMessage begins a message with the event of its first packet.
+// newMessage begins a message, whose first packet is event.
 func (f *flow) newMessage(event *Event) *message {
 	f.reportLast()
 	f.tracker.messages++
@@ -140,14 +139,14 @@ func (f *flow) onRetransmission(msg *message, event *Event) {
 		event.Header.Type == protocol.Data, true)
 }
 
-// inferLoss records a packet that must have been lost. Only the first counts: it caused the others.
+// inferLoss records a packet that must have been lost. Only the first loss counts, because it caused the others.
 func (m *message) inferLoss(what string) {
 	if m.inferredLoss == "" {
 		m.inferredLoss = what
 	}
 }
 
-// setProblem records a problem of the message. Only the first counts.
+// setProblem records a problem of the message. It keeps an earlier problem.
 func (m *message) setProblem(text string) {
 	if m.problem == "" {
 		m.problem = text
@@ -175,7 +174,7 @@ func (m *message) addStep(event *Event, typ string, fromSender, retransmitted bo
 	})
 }
 
-// addPayload adds payload to its DATA step.
+// addPayload adds a piece of payload to the message's last DATA step.
 func (m *message) addPayload(event *Event) {
 	for i := len(m.Steps) - 1; i >= 0; i-- {
 		if s := &m.Steps[i]; s.Type == "DATA" {
@@ -189,8 +188,8 @@ func (m *message) addPayload(event *Event) {
 	}
 }
 
-// endMessage closes a message. The message is reported when the next message of the flow begins, because its packets
-// may be retransmitted until then.
+// endMessage closes a message. reportLast reports it when the next message of the flow begins, because its packets may
+// be retransmitted until then.
 func (f *flow) endMessage(m *message, e *Event, complete bool) {
 	e.Message = m.ID
 	if m.Complete = complete; !complete {
@@ -232,7 +231,7 @@ func (f *flow) reportLast() {
 	f.reportMessage(msg)
 }
 
-// lossText describes how much of a message with a lost datagram was received.
+// lossText describes how much of a message arrived although a datagram was lost.
 func (f *flow) lossText(msg *message) string {
 	switch {
 	case msg.progressAtLoss != nil:

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ExplainEmpty explains why the report has no ZRLMPI packet and suggests flags of zrlctl. It returns "" if the report
-// has any.
+// ExplainEmpty explains why the report contains no ZRLMPI packets, and suggests flags of zrlctl. It returns "" if the
+// report contains messages or findings.
 func (r *Report) ExplainEmpty() string {
 	s := &r.Summary
 	if s.All.Messages > 0 || len(s.Extended) > 0 || len(r.Findings) > 0 {
@@ -31,7 +31,7 @@ func (s *Stats) ExplainEmpty() string {
 		formatCount(s.Packets, "packet"))
 }
 
-// ignoredAdvice returns advice about the most frequent reason for which packets were ignored.
+// ignoredAdvice returns advice about the most frequent reason for ignored packets.
 func (s *Stats) ignoredAdvice() string {
 	most := ""
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {
@@ -48,13 +48,13 @@ func (s *Stats) ignoredAdvice() string {
 	return "record IP packets on an interface between the ranks"
 }
 
-// SkippedReasons returns Stats.SkippedReasons for the skipped packets.
+// SkippedReasons formats the counts of skipped packets, as Stats.SkippedReasons does.
 func (s *Summary) SkippedReasons() []string {
 	stats := Stats{Skipped: s.Skipped}
 	return stats.SkippedReasons()
 }
 
-// SkippedReasons returns the reasons for which packets were ignored and their counts, sorted by name.
+// SkippedReasons returns a text for each reason for ignoring packets, such as "not_ip 12", sorted by name.
 func (s *Stats) SkippedReasons() []string {
 	var words []string
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {

@@ -9,14 +9,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// OpenWait is a wait that is still in progress.
+// OpenWait describes a wait in progress.
 type OpenWait struct {
 	Since time.Time
 	Text  string
 }
 
-// OpenWaits returns the waits that are in progress and have lasted at least the given time, the oldest first. It does
-// not change the tracker.
+// OpenWaits returns the waits in progress that have lasted at least the given time, oldest first. It does not change
+// the tracker.
 func (t *Tracker) OpenWaits(atLeast time.Duration) []OpenWait {
 	var list []OpenWait
 	add := func(since time.Time, text string) {

@@ -69,12 +69,12 @@ func (f *flow) onData(event *Event, payload []byte, truncated int) {
 	f.feedPayload(msg, event, payload, true)
 }
 
-// retransmitsLast reports whether DATA without a request retransmits the last message.
+// retransmitsLast reports whether DATA without a SEND_REQUEST retransmits the previous message.
 func (f *flow) retransmitsLast(e *Event, payload []byte) bool {
 	return f.previous != nil && f.previous.sameData(e, payload)
 }
 
-// sameData reports whether DATA retransmits the DATA of the message.
+// sameData reports whether DATA has the same size and first bytes of payload as the DATA of the message.
 func (m *message) sameData(e *Event, payload []byte) bool {
 	return m.dataPackets > 0 && m.Words == e.Header.Size && m.sum == crc32.Checksum(payload, castagnoli)
 }
@@ -96,7 +96,7 @@ func (f *flow) onRepeatedData(msg *message, e *Event) {
 	}
 }
 
-// onPayload handles payload without a header, or a datagram that must be payload.
+// onPayload handles a datagram or piece of a stream without a header.
 func (f *flow) onPayload(event *Event, b []byte, truncated int) {
 	event.Kind = PayloadEvent
 	msg := f.current()
@@ -121,7 +121,7 @@ func (f *flow) onPayload(event *Event, b []byte, truncated int) {
 	if msg == nil || f.pair == nil {
 		event.Reason = handshake.ReasonUnexpectedPayload
 		if msg == nil && f.previous != nil && event.Time.Sub(f.previous.lastData) < duplicateWindow {
-			// This is the remainder of a duplicate, or a surplus datagram of the message.
+			// This is the remainder of a duplicate, or a surplus datagram of the previous message.
 			event.Message, event.Duplicate = f.previous.ID, true
 		}
 		return
@@ -143,7 +143,8 @@ func (f *flow) onPayload(event *Event, b []byte, truncated int) {
 	}
 }
 
-// explainSurplus explains payload that arrives for a message after all of its payload.
+// explainSurplus reports payload that arrives for a message after its last byte: either a duplicate or more bytes than
+// DATA announced.
 func (f *flow) explainSurplus(msg *message, event *Event, same bool) {
 	event.Message, event.Reason = msg.ID, handshake.ReasonUnexpectedPayload
 	if msg.state != received || msg.explained || event.Proto == pcapng.TCP {
@@ -175,7 +176,8 @@ func (t *Tracker) padTruncated(b []byte, truncated int) []byte {
 	return t.scratch
 }
 
-// feedPayload passes payload to the receiving half, which determines its position in the message.
+// feedPayload passes payload to f.pair, which determines the position of the payload in the message. begins is true if
+// the payload follows a DATA header.
 func (f *flow) feedPayload(msg *message, event *Event, b []byte, begins bool) {
 	now := f.tracker.instant(event.Time)
 	event.Message, event.IsData, event.DataPacket = msg.ID, true, msg.dataPacket
@@ -220,7 +222,7 @@ func (f *flow) feedPayload(msg *message, event *Event, b []byte, begins bool) {
 	}
 }
 
-// prepareReceive puts the receiving half into its state after CLEAR_TO_SEND.
+// prepareReceive brings f.pair into its state after CLEAR_TO_SEND, in which it accepts DATA.
 func (f *flow) prepareReceive(msg *message, now handshake.Instant, reliable bool) {
 	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(msg.Src) ||
 		f.pair.Config().Local != uint32(msg.Dst) {
@@ -243,7 +245,7 @@ func (f *flow) prepareReceive(msg *message, now handshake.Instant, reliable bool
 	f.acts = f.pair.Datagram(now, f.header[:], f.acts[:0])
 }
 
-// feedHeader passes a DATA header and its payload to the receiving half.
+// feedHeader passes a DATA header to f.pair, followed by the payload of the same UDP datagram.
 func (f *flow) feedHeader(now handshake.Instant, event *Event, m *message, b []byte) handshake.Reason {
 	h := event.Header
 	h.Call, h.Type, h.Size = m.call, protocol.Data, m.Words
@@ -257,7 +259,8 @@ func (f *flow) feedHeader(now handshake.Instant, event *Event, m *message, b []b
 	return f.locatePayload(event, b)
 }
 
-// locatePayload determines the position of payload, or why it was dropped, from the actions of the receiving half.
+// locatePayload sets the position of payload in event, as the actions of f.pair show it. It returns the reason if
+// f.pair dropped the payload.
 func (f *flow) locatePayload(event *Event, b []byte) handshake.Reason {
 	reason := handshake.ReasonNone
 	for _, action := range f.acts {
@@ -278,7 +281,7 @@ func (f *flow) locatePayload(event *Event, b []byte) handshake.Reason {
 	return reason
 }
 
-// explainLength explains a datagram of unexpected length.
+// explainLength reports the probable cause of a datagram's unexpected length.
 func (f *flow) explainLength(msg *message, event *Event, n int64, begins bool) {
 	if msg.explained {
 		return

@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// longDatagram is the length in bytes of the longest datagram that every path carries (RFC 791).
+// longDatagram is the length in bytes of the longest UDP payload that every path carries (RFC 791).
 const longDatagram = 548
 
-// possibleCauses returns the possible causes of a wait. A single recording shows which packets were sent but not
-// whether they arrived. If several recordings show arrivals, the findings name the cause and possibleCauses returns
+// possibleCauses returns the possible causes of a wait. A single recording shows which packets were sent, but not
+// whether they arrived. Joined recordings show arrivals, so that the findings name the cause and possibleCauses returns
 // nil.
 func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
 	msg, f := w.msg, w.flow
@@ -63,12 +63,12 @@ func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
 	return left
 }
 
-// crossingWindow is the time after CLEAR_TO_SEND within which a busy node that has received it may still retransmit
+// crossingWindow is the maximum time after CLEAR_TO_SEND at which a busy node that received it may still retransmit
 // SEND_REQUEST.
 const crossingWindow = 500 * time.Millisecond
 
-// missedClear reports whether the sender retransmits SEND_REQUEST although CLEAR_TO_SEND was recorded, and so late that
-// the two cannot have crossed.
+// missedClear reports whether the sender retransmits SEND_REQUEST so long after the recorded CLEAR_TO_SEND that the two
+// packets cannot have crossed.
 func (m *message) missedClear() bool {
 	return m.state == cleared && m.inferredLoss == "CLEAR_TO_SEND" && m.lastRequest.Sub(m.clear) > crossingWindow
 }

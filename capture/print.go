@@ -18,7 +18,7 @@ type JSONEvent struct {
 	Proto  string    `json:"proto"`
 	Src    string    `json:"src_address"`
 	Dst    string    `json:"dst_address"`
-	// Length is the length of the datagram, or of a header or piece of payload on a stream, in bytes.
+	// Length is the length in bytes of the datagram or, in a TCP stream, of the header or piece of payload.
 	Length int `json:"length"`
 	// Kind is packet, payload or bad.
 	Kind    string  `json:"kind"`
@@ -33,8 +33,8 @@ type JSONEvent struct {
 	Revokes string `json:"revokes,omitempty"`
 	// Message is the number of the message in the recording, from 1.
 	Message int64 `json:"message,omitempty"`
-	// Offset, Bytes, Padding and Total are the position of payload in its message, in bytes; DataPacket is the packet
-	// with the message's header.
+	// Offset, Bytes, Padding and Total describe the position of payload in its message, as in Event. DataPacket is the
+	// number of the packet with the DATA header.
 	Offset        *int64 `json:"offset,omitempty"`
 	Bytes         *int64 `json:"bytes,omitempty"`
 	Padding       *int   `json:"padding,omitempty"`
@@ -43,7 +43,8 @@ type JSONEvent struct {
 	Complete      bool   `json:"complete,omitempty"`
 	Retransmitted bool   `json:"retransmitted,omitempty"`
 	Duplicate     bool   `json:"duplicate,omitempty"`
-	// Reason is why a live rank would drop the packet; BadByte is the offending byte of the packet's header.
+	// Reason is the reason for which a live rank would drop the packet. Byte is the offset of the offending byte in the
+	// packet's header.
 	Reason string `json:"reason,omitempty"`
 	Byte   *uint8 `json:"byte,omitempty"`
 	// Extended holds the additional fields of a packet of the extended profile.
@@ -54,7 +55,7 @@ type JSONEvent struct {
 	Fate string         `json:"fate,omitempty"`
 }
 
-// JSONSighting is a sighting of a packet in one of several recordings. Time is measured on the clock of the first
+// JSONSighting is a sighting of a packet in one of several recordings. Time is converted to the clock of the first
 // recording.
 type JSONSighting struct {
 	Recording string    `json:"recording"`
@@ -192,7 +193,7 @@ func span(off, n int64) string {
 	return fmt.Sprintf("%d–%d", off, off+n-1)
 }
 
-// shortAddr formats an address. It omits the port if that is the standard port.
+// shortAddr formats an address, and omits the standard port.
 func shortAddr(a netip.AddrPort) string {
 	if a.Port() == protocol.Port {
 		return a.Addr().String()

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Limits on the memory for TCP streams. A hole in a stream means that a segment is either out of order or not in the
-// recording. Which of the two is true is known only when the hole is filled or a limit is reached.
+// Limits on the memory for TCP streams. A hole in a stream is a segment that is either out of order or not in the
+// recording. The reassembler holds the segments after it until the hole is filled or a limit is reached.
 const (
 	// maxStreams is enough for both directions of all connections between 128 ranks. A stream needs a few hundred
 	// bytes.
@@ -21,10 +21,10 @@ const (
 	// segmentCost is the overhead of a held segment in bytes.
 	segmentCost = 128
 	// holeAge is the maximum lifetime of a hole, by the packets' time stamps. A retransmission would fill it within a
-	// few time-outs.
+	// few timeouts.
 	holeAge = 10 * time.Second
-	// maxJump is larger than any TCP window in use. Sequence numbers that are further apart belong to a new connection
-	// whose SYN was not recorded.
+	// maxJump is larger than any TCP window in use. A larger jump of sequence numbers means a new connection whose SYN
+	// was not recorded.
 	maxJump = 64 << 20
 )
 
@@ -36,7 +36,7 @@ type tcpFlow struct {
 // tcpSegment is the part of a stream carried by a packet.
 type tcpSegment struct {
 	seq uint32
-	// data holds the recorded bytes. unrecorded is the number of bytes after them that were not recorded.
+	// data holds the recorded bytes. unrecorded is the number of unrecorded bytes after data.
 	data       []byte
 	unrecorded int
 	packet     int64
@@ -66,11 +66,11 @@ type reassembler struct {
 	streams map[tcpFlow]*tcpStream
 	// recent lists the streams by the time of their last packet, oldest first.
 	recent list.List
-	// holes lists the streams that have holes, oldest hole first.
+	// holes lists the streams with holes, oldest hole first.
 	holes list.List
-	// heldBytes is the memory, in bytes, used by all segments held after holes.
+	// heldBytes is the total memory, in bytes, of the segments held after holes.
 	heldBytes int
-	// ready holds complete units. ready[next:] have not been delivered yet.
+	// ready[next:] holds the complete units not yet returned by pop.
 	ready []pcapng.Unit
 	next  int
 }
@@ -79,8 +79,8 @@ func newReassembler() *reassembler {
 	return &reassembler{streams: make(map[tcpFlow]*tcpStream)}
 }
 
-// addSegment adds a segment. If the segment is in order, addSegment stores it in unit and returns gotUnit. Whatever the
-// result, further units may be ready for pop.
+// addSegment adds a segment. If the segment is in order, addSegment stores it in unit and returns gotUnit. Further
+// units may be ready for pop, whatever the result.
 func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcapng.Unit) decodeResult {
 	stream := r.getStream(f, &seg, syn)
 	if syn {
@@ -114,8 +114,8 @@ func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcap
 	return gotUnit
 }
 
-// getStream returns the stream of a flow, which it creates if necessary. A SYN restarts the stream unless that SYN was
-// seen before.
+// getStream returns the stream of a flow, and creates it if necessary. A SYN restarts the stream, unless it repeats the
+// SYN that began the stream.
 func (r *reassembler) getStream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 	first := seg.seq
 	if syn {
@@ -169,8 +169,8 @@ func (r *reassembler) holdSegment(stream *tcpStream, seg tcpSegment) decodeResul
 	return unitPending
 }
 
-// drainHeld moves the held segments that are now in order to ready. They get the packet number and time of by, the
-// segment that filled the hole. If the hole was skipped, by is nil and they keep their own.
+// drainHeld moves held segments that are now in order to ready. by is the segment that filled the hole, from which they
+// get their packet number and time. If by is nil, because the hole was skipped, they keep their own.
 func (r *reassembler) drainHeld(stream *tcpStream, by *tcpSegment) {
 	moved := false
 	for len(stream.pending) > 0 {
@@ -203,7 +203,7 @@ func (r *reassembler) removeFirst(s *tcpStream) tcpSegment {
 	return seg
 }
 
-// updateHole updates the position of a stream in holes after its held segments have changed.
+// updateHole updates the position of a stream in holes. moved is true if held segments of the stream were removed.
 func (r *reassembler) updateHole(stream *tcpStream, moved bool) {
 	switch {
 	case stream.holeElement == nil || !moved:
@@ -216,7 +216,7 @@ func (r *reassembler) updateHole(stream *tcpStream, moved bool) {
 	}
 }
 
-// skipHole skips the first hole of a stream. The unit after the hole has the length of the hole as its Gap.
+// skipHole skips the first hole of a stream. It sets Gap of the unit after the hole to the length of the hole.
 func (r *reassembler) skipHole(s *tcpStream) {
 	seg := r.removeFirst(s)
 	gap := int(seg.seq - s.nextSeq)
@@ -249,7 +249,7 @@ func (r *reassembler) skipAll() {
 	}
 }
 
-// pop fills in the next ready unit, and reports whether there was one.
+// pop stores the next ready unit in u. It returns false if no unit is ready.
 func (r *reassembler) pop(u *pcapng.Unit) bool {
 	if r.next == len(r.ready) {
 		return false

@@ -18,7 +18,8 @@ type tcpStream struct {
 	synSeen        bool
 	// isNew is true until the first unit is delivered.
 	isNew bool
-	// pending holds the segments after a hole, sorted by sequence number. heldBytes is their memory in bytes.
+	// pending holds the segments after a hole, sorted by sequence number. heldBytes is the memory that they use, in
+	// bytes.
 	pending   []tcpSegment
 	heldBytes int
 	// holeSince is the time of the first segment after the hole. holeElement is the stream's element in
@@ -27,7 +28,8 @@ type tcpStream struct {
 	holeElement, recent *list.Element
 }
 
-// nextUnit converts a segment, which starts gap bytes after the previous one, to the next unit.
+// nextUnit converts a segment to the next unit. gap is the number of missing bytes between the previous segment and
+// this one.
 func (s *tcpStream) nextUnit(seg *tcpSegment, gap int) pcapng.Unit {
 	unit := pcapng.Unit{
 		Packet: seg.packet, Time: seg.time, Src: s.flow.src, Dst: s.flow.dst, Proto: pcapng.TCP,
@@ -58,7 +60,7 @@ func (s *tcpStream) insertSegment(seg tcpSegment) bool {
 	return true
 }
 
-// covers reports whether s contains all bytes of t, and has recorded all bytes that t has recorded.
+// covers reports whether s contains all bytes of t, and whether all recorded bytes of t are recorded in s as well.
 func (s *tcpSegment) covers(t *tcpSegment) bool {
 	off := int(int32(t.seq - s.seq))
 	return off >= 0 && off+len(t.data) <= len(s.data) && off+t.length() <= s.length()

@@ -20,7 +20,7 @@ type Message struct {
 	Tag  int    `json:"tag,omitempty"`
 	// Start is the time of the first packet, in seconds since the first packet of the recording.
 	Start float64 `json:"start_seconds"`
-	// Phases are in seconds, or null if a step is not in the recording.
+	// Phases holds the durations of the phases. A duration is null if one of its packets is not in the recording.
 	Phases Phases `json:"phases"`
 	// Retransmissions counts retransmitted packets of all types. DATA counts once even if it is fragmented into several
 	// datagrams.
@@ -29,14 +29,14 @@ type Message struct {
 	Complete bool `json:"complete"`
 	// Verdict is "ok", or a few words about the problem.
 	Verdict string `json:"verdict"`
-	// EndTime is set if the pair continued although the message had no ACK: it is the time of the first packet that
-	// shows this. It is zero if the message is complete or was still open at the end of the recording.
+	// EndTime is the time of the packet that ended a message without ACK, such as the SEND_REQUEST of the next message.
+	// It is zero if the message is complete, or was open at the end of the recording.
 	EndTime time.Time `json:"-"`
-	// Steps lists the first packets of the message in order, at most KeepSteps of them.
+	// Steps lists the first steps of the message in order, at most KeepSteps.
 	Steps []Step `json:"-"`
 }
 
-// Phases are the durations of a message's phases, in seconds.
+// Phases holds the durations of a message's phases, in seconds.
 type Phases struct {
 	RequestToClear *float64 `json:"request_to_clear_seconds"`
 	ClearToData    *float64 `json:"clear_to_data_seconds"`
@@ -44,9 +44,9 @@ type Phases struct {
 	Total          *float64 `json:"total_seconds"`
 }
 
-// Step is one packet of a message. DATA that is fragmented into several datagrams is one step.
+// Step is one packet of a message. DATA is one step even if it is fragmented into several datagrams.
 type Step struct {
-	// Packet is the number of the step's first packet in the recording. Packets counts the step's packets.
+	// Packet is the number of the step's first packet in the recording. Packets is the number of packets in the step.
 	Packet  int64
 	Packets int
 	// Time and End are the times of the first and the last packet.
@@ -65,11 +65,11 @@ type Step struct {
 type Finding struct {
 	// Kind is one of the FindingKind constants.
 	Kind FindingKind `json:"kind"`
-	// Packets lists the numbers of the packets that are evidence of the finding.
+	// Packets lists the numbers of the packets that prove the finding.
 	Packets []int64 `json:"packets"`
 	// Text describes the finding.
 	Text string `json:"text"`
-	// Messages are the IDs of the affected messages.
+	// Messages lists the IDs of the affected messages.
 	Messages []int64 `json:"messages,omitempty"`
 	// Time is in seconds since the first packet of the recording.
 	Time float64 `json:"time_seconds"`
@@ -83,7 +83,7 @@ type Finding struct {
 type Wait struct {
 	// Message is the ID of the message.
 	Message int64
-	// Rank is waiting for a packet from Peer. PacketType is the name of the packet's type.
+	// Rank waits for a packet from Peer. PacketType is the name of the packet's type.
 	Rank, Peer int
 	PacketType string
 	Since      time.Time
@@ -96,7 +96,7 @@ type FindingKind string
 const (
 	// LostPacket: a retransmission or a missing datagram shows that a packet was lost.
 	LostPacket FindingKind = "lost_packet"
-	// RetransmittedPacket: a packet was retransmitted after a time-out.
+	// RetransmittedPacket: a packet was retransmitted after a timeout.
 	RetransmittedPacket FindingKind = "retransmitted_packet"
 	// DuplicatePacket: the network delivered a packet twice.
 	DuplicatePacket FindingKind = "duplicate_packet"
@@ -112,7 +112,7 @@ const (
 	DatatypeMismatch FindingKind = "datatype_mismatch"
 	// ReservedByte: a header byte that must be 0 is not 0. Deployed nodes drop the packet silently.
 	ReservedByte FindingKind = "reserved_byte"
-	// BadHeader: a header has a defect of another kind.
+	// BadHeader: a header contains a defect other than a reserved byte.
 	BadHeader FindingKind = "bad_header"
 	// MixedPadding: a node pads some messages but not others.
 	MixedPadding FindingKind = "padding"
@@ -126,8 +126,8 @@ const (
 	NeverCleared FindingKind = "never_cleared"
 	// CorruptPacket: the checksum of a packet of the extended profile is wrong.
 	CorruptPacket FindingKind = "corrupt"
-	// SessionChanged: a rank has a new session with a peer of the extended profile, because it was restarted or had
-	// declared the peer unreachable.
+	// SessionChanged: a rank of the extended profile began a new session with a peer, after a restart of the rank or
+	// after it declared the peer unreachable.
 	SessionChanged FindingKind = "session_changed"
 	// ClosedByPeer: a rank of the extended profile announced that it shuts down.
 	ClosedByPeer FindingKind = "closed_by_peer"

@@ -25,12 +25,12 @@ func (e *Event) revocationText() string {
 	return fmt.Sprintf("revokes %v, number %d", revoked, number)
 }
 
-// onRequestRevoked handles the revocation of a SEND_REQUEST: its sender no longer sends the message.
+// onRequestRevoked handles the revocation of a SEND_REQUEST, by which the sender withdraws the message.
 func (f *flow) onRequestRevoked(event *Event) {
 	f.reportUnsolicited()
 	f.minNumber = max(f.minNumber, event.Header.Size)
 	msg := f.msg
-	// a repetition, because the peer answered the revoked request
+	// The sender repeats the revocation if the peer answers the revoked request.
 	if msg == nil || msg.requestNumber >= event.Header.Size {
 		event.Reason = handshake.ReasonStale
 		return
@@ -38,7 +38,7 @@ func (f *flow) onRequestRevoked(event *Event) {
 	msg.addStep(event, "SEND_REQUEST revoked", true, false)
 	msg.setProblem("withdrawn by its sender")
 	msg.requestRevoked = true
-	// A shorter wait means that the program changed its mind.
+	// After a shorter wait, the program merely changed its mind.
 	if waited := event.Time.Sub(msg.request); msg.state == requested && waited >= duplicateWindow {
 		f.tracker.addFinding(NeverCleared, event,
 			"message %d from rank %d to rank %d: its sender withdrew it after %v without "+

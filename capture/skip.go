@@ -15,7 +15,7 @@ const (
 	gotUnit decodeResult = iota
 	// unitPending: the packet is part of a unit that is not complete yet.
 	unitPending
-	// gotSegment: the packet is a TCP segment, which was not reassembled.
+	// gotSegment: the packet is a TCP segment, stored in decoder.segment instead of being reassembled.
 	gotSegment
 	// The packet is ignored.
 	skipNotIP
@@ -47,15 +47,14 @@ var skipNames = [numDecodeResults]string{
 // fast enough. No other counter includes them.
 const SkipKernelDrops = "dropped_by_kernel"
 
-// skipCounts counts packets by result, and packets of unknown link types separately. Arrays avoid a map look-up for
-// each packet.
+// skipCounts counts packets by result, and packets of unknown link types separately. The array avoids a map lookup per
+// packet.
 type skipCounts struct {
 	byResult [numDecodeResults]int64
 	byLink   map[pcapng.LinkType]int64
 }
 
-// countLink counts a packet of an unknown link type. The map is bounded because a file declares a bounded number of
-// interfaces.
+// countLink counts a packet of an unknown link type. The number of interfaces in a file bounds the map.
 func (c *skipCounts) countLink(t pcapng.LinkType) {
 	if c.byLink == nil {
 		c.byLink = make(map[pcapng.LinkType]int64)

@@ -11,18 +11,18 @@ import (
 
 // Options configure a Source. The zero value is right for every cluster that uses ZRLMPI's ports.
 type Options struct {
-	// Ports are the UDP and TCP ports that carry ZRLMPI: a packet is read if its source or destination port is one
-	// of them. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
+	// Ports lists the UDP and TCP ports that carry ZRLMPI. The source reads a packet if its source or destination port
+	// is in the list. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
 	Ports []uint16
 	// AllPorts reads all UDP datagrams and TCP streams.
 	AllPorts bool
-	// OnNote, if not nil, is called during Next with each note about a rank in a file of this package, in the order of
-	// the file.
+	// OnNote, if not nil, is called by Next with each note about a rank in a file written by a pcapng.Writer, in the
+	// order of the file.
 	OnNote func(pcapng.RankNote)
 }
 
 // OpenFile opens a pcap or pcapng file, which may be compressed with gzip, zstd, xz or lz4. It recognizes the format by
-// the contents, not by the name. "-" is standard input. If the file has another format, the error is a *FormatError.
+// the contents, not by the name. "-" is standard input. The error is a *FormatError for any other format.
 func (o Options) OpenFile(path string) (Source, error) {
 	if path == "-" {
 		return o.NewReader(os.Stdin, "standard input")
@@ -74,13 +74,13 @@ type source struct {
 	rec     pcapng.Record
 	decoder *decoder
 	stats   Stats
-	// kernelDrops returns the number of packets lost by a live interface.
+	// kernelDrops returns the number of packets that the kernel dropped during a live capture. It is nil for a file.
 	kernelDrops func() int64
-	// metadata is the metadata of a file, or nil. trustFilePorts is true if packets on any port are read from files
+	// metadata is the metadata of a file, or nil. trustFilePorts makes the source read packets on any port of a file
 	// written by a pcapng.Writer, because such files contain only ZRLMPI packets.
 	metadata       *pcapng.Metadata
 	trustFilePorts bool
-	// err is the error returned by the recordReader at its end.
+	// err is the error of the recordReader, which Next returns after the last unit.
 	err error
 }
 
@@ -101,8 +101,8 @@ func (s *source) Next(unit *pcapng.Unit) error {
 	}
 }
 
-// readPacket reads the next packet. If the packet completes a unit, it stores the unit in u. At the end of the records
-// it sets err.
+// readPacket reads the next packet. If the packet completes a unit, readPacket stores the unit in unit and returns
+// gotUnit. At the end of the records, it sets s.err.
 func (s *source) readPacket(unit *pcapng.Unit) decodeResult {
 	if err := s.records.Next(&s.rec); err != nil {
 		s.err = s.convertError(err)

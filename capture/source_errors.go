@@ -7,8 +7,8 @@ import (
 // unknownOffset is the Offset of an error whose position in the file is unknown.
 const unknownOffset = -1
 
-// TruncatedError reports that a recording ends in the middle of a block. All packets before it were read. A recorder
-// that is still running, or was killed, leaves such a file.
+// TruncatedError reports that a recording ends in the middle of a block. All packets before this block were read. A
+// recorder that is still running, or was killed, leaves such a file.
 type TruncatedError struct {
 	// Name is the name of the recording, as it was opened.
 	Name string

@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// streamParser parses one direction of a TCP connection: headers, and payload after the headers of DATA.
+// streamParser parses one direction of a TCP connection: headers, payload after DATA headers, and extended packets.
 type streamParser struct {
 	header      [protocol.HeaderLen]byte
 	headerBytes int   // bytes of the header
 	payloadLeft int64 // payload bytes still to come
 	isLost      bool  // packet boundaries are unknown
-	// extPacket is an incomplete packet of the extended profile, or nil. unrecorded is the number of its bytes that
-	// were not recorded.
+	// extPacket holds the bytes so far of an incomplete packet of the extended profile, or is nil. unrecorded is the
+	// number of this packet's unrecorded bytes.
 	extPacket  []byte
 	unrecorded int
 }

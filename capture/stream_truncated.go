@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// skipUnrecorded processes bytes of a stream that were on the wire but not recorded. If they are payload of known
-// length, the position of the next header remains known.
+// skipUnrecorded skips the bytes of a unit that were on the wire but not recorded. If they are all payload of one
+// message, the parser still knows the position of the next header.
 func (t *Tracker) skipUnrecorded(c *conversation, forward bool, unit *pcapng.Unit, parser *streamParser) {
 	n := unit.Truncated
 	switch {

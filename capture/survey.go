@@ -31,26 +31,26 @@ type survey struct {
 	stats         Stats
 	flows         map[flowKey]*surveyFlow
 	order         []*surveyFlow // the flows in the order of their first packets
-	last          *surveyFlow   // packets come in runs
+	last          *surveyFlow   // cached, because consecutive packets often share a flow
 	samples       []sample
 	samplesPerKey map[uint64]int32
 	skipMask      uint64 // keys with any of these bits are not sampled
 	// begin and end are the times of the first and the last packet, in nanoseconds since 1970.
 	begin, end int64
-	// recordingEnd is the end of the recording according to the file, or the time of the last packet if the file lacks
-	// it.
+	// recordingEnd is the end time of the recording stored in the file, or the time of the last packet if the file
+	// stores none.
 	recordingEnd int64
-	// longestPause is the longest time between two packets. series is the number of the series of files that this file
-	// belongs to.
+	// longestPause is the longest time between two packets. series is the number of the series of files that contains
+	// this file.
 	longestPause int64
 	series       int
 	// prefix is the number of bytes of a datagram that contribute to its key.
 	prefix int
-	// minRecorded is the smallest number of bytes that were recorded of any truncated datagram.
+	// minRecorded is the recorded length of the truncated datagram with the fewest recorded bytes.
 	minRecorded int
 }
 
-// surveyFlow is a flow of a recording and the number of its datagrams.
+// surveyFlow counts the datagrams of a flow in a recording.
 type surveyFlow struct {
 	flowKey
 	hash      uint64
@@ -106,7 +106,7 @@ func (o Options) surveyFile(ctx context.Context, path string, prefix int) (*surv
 	}
 }
 
-// openSegments opens a recording whose TCP segments the source returns without reassembling them.
+// openSegments opens a recording as a source that returns TCP segments without reassembling them.
 func (o Options) openSegments(path string) (*source, error) {
 	opened, err := o.OpenFile(path)
 	if err != nil {
@@ -117,8 +117,8 @@ func (o Options) openSegments(path string) (*source, error) {
 	return src, nil
 }
 
-// eachDatagram calls visit with each datagram of a unit. A unit holds several datagrams if the kernel coalesced them,
-// and it may coalesce them differently at each vantage point.
+// eachDatagram calls visit with each datagram of a unit. A unit contains several datagrams if the kernel coalesced
+// them. Kernels at different vantage points may coalesce differently.
 func eachDatagram(unit *pcapng.Unit, visit func(*pcapng.Unit)) {
 	switch {
 	case protocol.IsExtended(unit.Data):

@@ -13,8 +13,8 @@ import (
 
 // TrackerOptions configure a Tracker. Callbacks may be nil.
 type TrackerOptions struct {
-	// Profile is the dialect of the headers. Packets of the extended profile are recognized whatever the Profile. If it
-	// is protocol.Extended, all other packets are decoded as CloudFPGA.
+	// Profile is the dialect of the headers. The Tracker recognizes packets of the extended profile whatever the
+	// Profile. If Profile is protocol.Extended, it decodes all other packets as protocol.CloudFPGA.
 	Profile protocol.Profile
 	// OnEvent is called with every packet and piece of payload, in order.
 	OnEvent func(*Event)
@@ -33,7 +33,7 @@ type TrackerOptions struct {
 type Tracker struct {
 	opts  TrackerOptions
 	convs map[convKey]*conversation
-	last  *conversation // packets come in runs
+	last  *conversation // cached, because consecutive packets often share a conversation
 	// ranks maps ranks to addresses: see identity.go.
 	ranks identities
 
@@ -46,12 +46,12 @@ type Tracker struct {
 	ended           bool
 	ext             Extended // of the event, with space for ranges
 	extOpenMessages int      // open messages of the extended profile
-	// isJoined is true if the units are from several recordings, which may show whether packets arrived.
+	// isJoined is true if the units are from joined recordings, which may show whether packets arrived.
 	isJoined bool
-	// unrecorded maps the name of a recording to the packets missing in it.
+	// unrecorded maps the name of a recording to the packets that it lacks although they arrived there.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets of which too
-	// few bytes were recorded to identify them.
+	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets with too few
+	// recorded bytes to be identified.
 	notFollowed, cutShortPackets int64
 	head                         [protocol.HeaderLen]byte // of a truncated packet
 }
@@ -148,8 +148,8 @@ func (t *Tracker) conversation(u *pcapng.Unit) (c *conversation, forward bool) {
 	return c, forward
 }
 
-// orientFlows returns two flows: in out, the unit's sender is the sending side; in in, the unit's sender is the
-// receiving side.
+// orientFlows returns the flows of a conversation as seen by the sender of a unit: the sender sends the messages of
+// flow out, and receives the messages of flow in.
 func orientFlows[T any](flows *[2]T, forward bool) (out, in *T) {
 	if forward {
 		return &flows[0], &flows[1]
@@ -179,7 +179,8 @@ func (t *Tracker) Skipped(bySource map[string]int64) map[string]int64 {
 	return all
 }
 
-// NotFollowed returns the number of packets that were ignored because there are too many pairs of addresses.
+// NotFollowed returns the number of units ignored because the recording contains more than maxConversations pairs of
+// addresses.
 func (t *Tracker) NotFollowed() int64 { return t.notFollowed }
 
 func (t *Tracker) emit(e *Event) {
@@ -188,8 +189,8 @@ func (t *Tracker) emit(e *Event) {
 	}
 }
 
-// processDatagram processes a UDP datagram. Like a live receiver, it decides by the state of the message whether the
-// datagram is payload.
+// processDatagram processes a UDP datagram. Like a live receiver, it uses the state of the message to decide whether
+// the datagram is payload.
 func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Unit) {
 	out, in := orientFlows(&c.flows, forward)
 	event := t.newEvent(unit, unit.Data)
@@ -206,8 +207,8 @@ func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Un
 	case defect.OK():
 		event.Kind = PacketEvent
 	case defect.Kind == protocol.DefectReserved:
-		// A deployed node drops such a packet. Only later packets show whether this receiver dropped it, so process it
-		// like a valid one.
+		// A deployed node drops such a packet. Process it like a valid one, because only later packets show whether
+		// this receiver dropped it.
 		event.Kind, event.Reason, event.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		event.Header = t.parseLenient(d.Data)
 		asTag := ""
@@ -259,8 +260,8 @@ func (t *Tracker) findIPFragments(event *Event, f *flow, unit *pcapng.Unit) {
 // tagOffset is the offset of the tag in the header of profile v0.9.
 const tagOffset = 18
 
-// completeHeader completes a header that the snapshot length truncated, if enough of it was recorded to identify the
-// packet. The missing part has the same value in all packets of deployed nodes.
+// completeHeader completes a header truncated by the snapshot length, if the recorded part identifies the packet. The
+// missing part is the same in all packets of deployed nodes.
 func (t *Tracker) completeHeader(unit *pcapng.Unit) pcapng.Unit {
 	const (
 		known   = 20 // includes the mark of the extended profile
@@ -322,7 +323,7 @@ func (t *Tracker) parseLenient(b []byte) protocol.Header {
 	return h
 }
 
-// resemblesHeader reports whether b resembles a header: it has at least one of the marks.
+// resemblesHeader reports whether b contains at least one of a header's two marks.
 func resemblesHeader(b []byte) bool {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)
@@ -331,8 +332,8 @@ func resemblesHeader(b []byte) bool {
 // resemblesPayload reports whether b does not resemble a header.
 func resemblesPayload(b []byte) bool { return !resemblesHeader(b) }
 
-// SetEnd sets the end of the recording, until which open waits last. It does nothing if end is not after the last
-// packet.
+// SetEnd sets the end time of the recording, which determines how long open waits last. It does nothing unless end is
+// after the last packet.
 func (t *Tracker) SetEnd(end time.Time) {
 	if !t.start.IsZero() && end.After(t.now) {
 		t.now = end

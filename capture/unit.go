@@ -10,7 +10,7 @@ import (
 // Source is a stream of units.
 type Source interface {
 	// Next fills in the next unit. The error is io.EOF at the end of a complete recording, a *TruncatedError at the end
-	// of a truncated one, and another error if the recording cannot be read any further.
+	// of a truncated one, and another error if the rest of the recording is unreadable.
 	Next(*pcapng.Unit) error
 	// Stats returns the counts so far.
 	Stats() Stats
@@ -24,24 +24,24 @@ type Stats struct {
 	Packets, Units int64
 	// Bytes counts the recorded bytes of the packets.
 	Bytes int64
-	// Comment and End are the comment on the recording and its end, as stored in the file. They are zero if the file
-	// does not contain them.
+	// Comment and End are the comment on the recording and the end time of the recording, or zero if the file does not
+	// contain them.
 	Comment string
 	End     time.Time
-	// Skipped counts the ignored packets by reason, for example because they are corrupt, or not UDP or TCP.
+	// Skipped counts the ignored packets by reason, such as "malformed" or "not_udp_or_tcp".
 	Skipped map[string]int64
-	// Joined describes how several recordings were joined, or is nil.
+	// Joined describes how several recordings were joined. It is nil for a single recording.
 	Joined *JoinInfo
 }
 
-// isCoalesced reports whether a UDP unit consists of several datagrams that the kernel coalesced, as on a machine
-// with segmentation or receive offload. No rank sends a datagram this long. A unit of 1424 bytes is the last datagram
-// of an MPE's message, or two of 1416 and 8 bytes, which cannot be distinguished.
+// isCoalesced reports whether a UDP unit consists of several datagrams that the kernel coalesced, as on a machine with
+// segmentation or receive offload. No rank sends a datagram this long. isCoalesced returns false for a unit of 1424
+// bytes, which may be either the last datagram of an MPE's message or two datagrams of 1416 and 8 bytes.
 func isCoalesced(u *pcapng.Unit) bool {
 	return u.WireLen() > protocol.MaxDatagram && u.WireLen() != protocol.MaxDatagram+protocol.LineLen
 }
 
-// splitUnit removes the first n bytes of a unit, or all if it has fewer, and returns them.
+// splitUnit removes the first n bytes of a unit, or all bytes of a shorter unit, and returns them.
 func splitUnit(u *pcapng.Unit, n int) pcapng.Unit {
 	n = min(n, u.WireLen())
 	recorded := min(n, len(u.Data))

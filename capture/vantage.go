@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// vantage is a vantage point and the files recorded there one after the other.
+// vantage is a vantage point and the consecutive files recorded there.
 type vantage struct {
 	files   []*survey
 	samples []sample
-	// nearAddrs contains the addresses that are closer to this vantage point than to others. farAddrs contains the
-	// addresses that are closer to another one.
+	// nearAddrs contains the addresses closer to this vantage point than to others. farAddrs contains the addresses
+	// closer to another vantage point.
 	nearAddrs, farAddrs map[netip.Addr]bool
 	// If hasClock is true, clock converts times to the clock of the first vantage point. Otherwise times are not
 	// converted.
@@ -40,7 +40,7 @@ func numberSeries(inTime []*survey) {
 // newVantage returns a vantage point with a single file.
 func newVantage(s *survey) *vantage { return &vantage{files: []*survey{s}, samples: s.samples} }
 
-// toReference converts a time of the vantage point to the clock of the first one.
+// toReference converts a time on the vantage point's clock to the clock of the first vantage point.
 func (v *vantage) toReference(at int64) int64 {
 	if !v.hasClock {
 		return at
@@ -83,8 +83,8 @@ func (v *vantage) droppedPackets() (n int64) {
 // fileLinks maps a pair of files to the relation of their clocks.
 type fileLinks map[[2]*survey]*clockLink
 
-// linkFiles compares all pairs of files. Files that do not overlap by their own clocks are linked only if the result is
-// sure.
+// linkFiles compares all pairs of files. It links files that do not overlap by their own clocks only if the result is
+// certain.
 func linkFiles(files []*survey) fileLinks {
 	links := fileLinks{}
 	for i, a := range files {
@@ -97,8 +97,8 @@ func linkFiles(files []*survey) fileLinks {
 	return links
 }
 
-// groupByVantage groups files by vantage point. Files of one vantage point have no packet in common, follow each other
-// in time, and are at the same end of the paths to other files.
+// groupByVantage groups files by vantage point. Files of one vantage point share no packets, do not overlap in time,
+// and are at the same end of the paths to other files.
 func groupByVantage(files []*survey) []*vantage {
 	inTime := slices.Clone(files)
 	slices.SortStableFunc(inTime, func(a, b *survey) int { return cmp.Compare(a.begin, b.begin) })
@@ -166,7 +166,7 @@ func countCommon(a, b map[netip.Addr]bool) (n int) {
 	return n
 }
 
-// sharedFlows returns the number of a file's flows that were seen at the vantage point too, but at most 999.
+// sharedFlows returns the number of a file's flows that the vantage point recorded too, at most 999.
 func (v *vantage) sharedFlows(s *survey) (n int) {
 	for _, f := range s.order {
 		if v.hasFlow(f.flowKey) {
@@ -219,8 +219,8 @@ func setClocks(list []*vantage) map[[2]int]*clockLink {
 	return links
 }
 
-// chain returns the clock of a vantage point relative to the reference. c is the clock of a vantage point whose clock
-// is known, and l relates the two. If forward is true, the known clock is the first clock of l.
+// chain returns a vantage point's clock relative to the reference. c is another vantage point's clock relative to the
+// reference, and link relates the two clocks. forward is true if c is the first clock of link.
 func (c clockLink) chain(link *clockLink, forward bool) clockLink {
 	sum := clockLink{uncertainty: c.uncertainty + link.uncertainty, origin: link.origin}
 	sum.forwardPackets, sum.backwardPackets, sum.unorderedPackets = link.forwardPackets, link.backwardPackets,

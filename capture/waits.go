@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// deployedRetransmissions is the number of retransmissions that a deployed node sends in a wait. After them it waits
+// deployedRetransmissions is the number of times that a deployed node retransmits a packet. After that it waits
 // forever.
 const deployedRetransmissions = 3
 
@@ -19,8 +19,8 @@ const deployedRetransmissions = 3
 // default, plus the delays of a busy host.
 const maxRequestInterval = 4 * time.Second
 
-// newCallGap is the time without a SEND_REQUEST after which the next SEND_REQUEST belongs to another call, provided
-// that the previous one was retransmitted as often as any node does. It allows for two lost packets.
+// newCallGap is the pause after which a SEND_REQUEST belongs to another call, provided that the previous one was
+// retransmitted at least deployedRetransmissions times. It allows for the loss of two packets.
 const newCallGap = 3 * maxRequestInterval
 
 // wait is a Wait with its flow, message and addresses.
@@ -40,10 +40,10 @@ func (t *Tracker) waitText(w wait) string {
 		w.Peer)
 }
 
-// minRetransmitTime is the shortest retransmission time-out of any node.
+// minRetransmitTime is the shortest retransmission timeout of any node.
 const minRetransmitTime = 100 * time.Millisecond
 
-// endsHere reports whether the recording ends too soon after the beginning of a wait to judge it.
+// endsHere reports whether the recording ends too soon after a wait began to judge the wait.
 func (t *Tracker) endsHere(w wait) bool {
 	return t.now.Sub(w.Since) < minRetransmitTime && w.msg.requestSends.n+w.msg.dataSends.n == 0
 }
@@ -65,7 +65,7 @@ func (t *Tracker) reportOpen() {
 	}
 	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.msg.ID, b.msg.ID) })
 	stuck := map[*message]bool{}
-	// The other waits may end with the next packet, or have another cause.
+	// Only these waits can be part of a deadlock: the others may end with the next packet, or have another cause.
 	lasting := slices.DeleteFunc(slices.Clone(open),
 		func(w wait) bool { return t.endsHere(w) || w.msg.isLastPacketLost() })
 	for _, circle := range findCycles(lasting) {
@@ -168,8 +168,8 @@ func (t *Tracker) reportWait(w wait) {
 	}
 }
 
-// missingText names the packets that do not reach the other side, which is evident if that side keeps retransmitting
-// the packet that they answer.
+// missingText names the packets that do not reach their destination. The destination shows this if it keeps
+// retransmitting the packet that they answer.
 func (f *flow) missingText(msg *message) string {
 	switch {
 	case msg.isLastPacketLost():
@@ -192,7 +192,7 @@ func (f *flow) missingText(msg *message) string {
 	return ""
 }
 
-// findAbandoned reports a message that was never cleared, and whose sender then made another call.
+// findAbandoned reports a message whose sender made another call before the message was cleared.
 func (f *flow) findAbandoned(m *message) {
 	m.setProblem("never cleared")
 	f.tracker.addMessageFinding(NeverCleared, m,
@@ -268,10 +268,9 @@ func (t *Tracker) reportDeadlock(circle []wait) {
 	fd.Text = strings.Join(texts, "; ")
 }
 
-// findCycles returns cycles of ranks that wait for each other, each from the wait at which the search entered it. The
-// search visits each wait only once, so it may omit a cycle that shares a wait with a returned one. It follows a wait
-// to every wait of the peer: a rank with two waits is stuck if either of them is part of a cycle, because a deployed
-// node does one thing at a time.
+// findCycles returns cycles of ranks that wait for each other. It visits each wait only once, so it may miss a cycle
+// that shares a wait with a returned one. It follows a wait to every wait of the peer, because a deployed node does one
+// thing at a time: a single wait in a cycle blocks its rank.
 func findCycles(open []wait) [][]wait {
 	byWho := map[netip.AddrPort][]int{}
 	for i, w := range open {

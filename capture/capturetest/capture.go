@@ -18,16 +18,16 @@ type Packet struct {
 	Time time.Time
 	// Data is the recorded part of the packet.
 	Data []byte
-	// Unrecorded is the number of bytes at the end of the packet that are not recorded.
+	// Unrecorded is the number of unrecorded bytes at the end of the packet.
 	Unrecorded int
 	// Interface is the index of the interface. It must be 0 in pcap files.
 	Interface int
 }
 
-// Interface is one of the interfaces of a pcapng recording.
+// Interface describes an interface of a pcapng recording.
 type Interface struct {
 	LinkType int
-	// Resolution is the value of option if_tsresol. 0 means that the option is omitted and the resolution is a
+	// Resolution is the value of option if_tsresol. For 0, the file omits the option, and the resolution is a
 	// microsecond.
 	Resolution byte
 	// Offset is the value of option if_tsoffset in seconds.
@@ -134,8 +134,8 @@ func (c *Capture) Truncate(n int) *Capture {
 	return c
 }
 
-// Map returns a recording of the given link type in which each packet is replaced by the packets that f returns for it,
-// possibly none. Times do not change.
+// Map returns a recording of the given link type. It replaces each packet by the packets that f returns, at the same
+// time. f may return nil to drop a packet.
 func (c *Capture) Map(linkType int, f func(frame []byte) [][]byte) *Capture {
 	m := New(linkType)
 	for _, p := range c.Packets {

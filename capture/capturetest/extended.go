@@ -10,10 +10,10 @@ import (
 // ExtSession records packets of the extended profile between ranks 0 and 1 at 10.12.0.1 and 10.12.0.2, 100 µs apart.
 type ExtSession struct {
 	Capture *Capture
-	// Sessions are the sessions of the two ranks; Numbers their last packet numbers.
+	// Sessions holds the sessions of the two ranks. Numbers holds the number of each rank's last numbered packet.
 	Sessions [2]protocol.Session
 	Numbers  [2]uint32
-	// Stream sends the packets on a TCP connection, in segments of SegmentLen bytes. If SegmentLen is 0, each packet is
+	// Stream selects a TCP connection, with segments of at most SegmentLen bytes. If SegmentLen is 0, each packet is
 	// one segment.
 	Stream     bool
 	SegmentLen int
@@ -39,8 +39,8 @@ func (t *ExtSession) Advance(d time.Duration) *ExtSession {
 	return t
 }
 
-// Send records a packet from a rank. It fills in ranks and sessions. If the type of packet is numbered and its number
-// is 0, Send also fills in the number.
+// Send records a packet from a rank. It fills in ranks and sessions and, if a packet of this type is numbered and
+// header.Number is 0, the number.
 func (t *ExtSession) Send(from int, header protocol.ExtHeader, payload []byte) *ExtSession {
 	header.Src, header.Dst = uint32(from), uint32(1-from)
 	header.Session, header.PeerSession = t.Sessions[from], t.Sessions[1-from]
@@ -79,7 +79,8 @@ func (t *ExtSession) SendEager(from int, message uint32, payload []byte, size in
 	return t.SendAck(1 - from)
 }
 
-// SendRendezvous records a message from a rank that begins with a SEND_REQUEST, and the message's ACK.
+// SendRendezvous records a message from a rank, from its SEND_REQUEST to its ACK, with size bytes of payload per
+// packet.
 func (t *ExtSession) SendRendezvous(from int, message uint32, payload []byte, size int) *ExtSession {
 	header := protocol.ExtHeader{Type: protocol.SendRequest, Message: message, Tag: 5, Length: uint32(len(payload))}
 	t.Send(from, header, nil)
@@ -104,7 +105,7 @@ func (t *ExtSession) sendPieces(from int, h protocol.ExtHeader, payload []byte, 
 	}
 }
 
-// SendAck records an ACK from a rank. It acknowledges all packets sent to the rank so far, and the given ranges of
+// SendAck records an ACK from a rank. The ACK acknowledges all packets sent to the rank so far, and the given ranges of
 // higher numbers.
 func (t *ExtSession) SendAck(from int, ranges ...protocol.Range) *ExtSession {
 	payload := protocol.AppendAck(nil,

@@ -24,14 +24,14 @@ const (
 // generatedStart is the start time of generated recordings.
 var generatedStart = time.Date(2024, 5, 17, 9, 0, 0, 0, time.UTC)
 
-// Generate writes a pcap file of about size bytes. In it, 32 pairs of ranks with addresses from 10.12.0.1 exchange
-// messages of 1 to 50,000 ints or floats in both directions. All handshakes are complete and free of errors. The file
-// depends only on size and seed.
+// Generate writes a pcap file of about size bytes. 32 pairs of ranks with addresses from 10.12.0.1 exchange messages of
+// 1 to 50,000 ints or floats in both directions. All handshakes are complete and free of errors. The file depends only
+// on size and seed.
 func Generate(w io.Writer, size int64, seed uint64) (Generated, error) {
 	g := newGenerator(seed)
 	var done Generated
 	for {
-		// The next packet is from the pair whose next packet is due first.
+		// Select the pair whose next packet is due first.
 		var pair *generatedPair
 		for i := range g.pairs {
 			q := &g.pairs[i]
@@ -63,7 +63,7 @@ type generator struct {
 	pairs   [generatedPairs]generatedPair
 }
 
-// generatedPair is two ranks and their current message.
+// generatedPair is a pair of ranks and its current message.
 type generatedPair struct {
 	at    time.Duration // of the next packet, since the start
 	ranks [2]uint32     // sender, receiver

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MaxOffload is the maximum number of datagrams that Linux passes to the network card at once for segmentation, and the
-// maximum number that it coalesces on receipt.
+// MaxOffload is the maximum number of datagrams that Linux combines into one packet for segmentation offload, and that
+// it coalesces on receipt.
 const MaxOffload = 45
 
 // Message is a message from rank Src, at address From, to rank Dst, at address To.

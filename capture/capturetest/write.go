@@ -27,8 +27,8 @@ func (f Format) order() byteOrder {
 	return binary.LittleEndian
 }
 
-// Pcap returns the recording as a pcap file. It has the link type of the first interface, and the packets of all
-// interfaces.
+// Pcap returns the recording as a pcap file. The file contains the packets of all interfaces, with the link type of the
+// first one.
 func (c *Capture) Pcap(f Format) []byte {
 	order := f.order()
 	magic, tick := uint32(0xa1b2c3d4), time.Microsecond
@@ -78,7 +78,7 @@ func (c *Capture) Pcapng(f Format) []byte {
 	return b
 }
 
-// appendBlock appends a block with the given body, which it pads.
+// appendBlock appends a block with the given body, padded to a multiple of 4 bytes.
 func appendBlock(b []byte, order byteOrder, kind uint32, body []byte) []byte {
 	padding := -len(body) & 3
 	total := uint32(12 + len(body) + padding)

@@ -6,7 +6,7 @@ import (
 )
 
 // indexOrAppend returns the index of text in the list. If text is not in the list, indexOrAppend appends it. If limit
-// is not 0 and the list has reached it, indexOrAppend returns the last index instead.
+// is not 0 and the list already holds limit texts, indexOrAppend returns the last index instead.
 func indexOrAppend(list *[]string, text string, limit int) int {
 	if i := slices.Index(*list, text); i >= 0 {
 		return i

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// document is the data for the page's script. It has one column for each field, so that field names are not repeated.
-// Times are differences in nanoseconds. Unknown values are -1.
+// document is the data for the page's script. It stores one column per field instead of one object per message, so that
+// field names are not repeated. Times are differences in nanoseconds. Unknown values are -1.
 type document struct {
 	Span     int64          `json:"span"`
 	Messages messageColumns `json:"messages"`
@@ -22,7 +22,7 @@ type document struct {
 	Approximate bool `json:"approximate,omitempty"`
 }
 
-// messageColumns has an entry for each message.
+// messageColumns contains columns with one entry per message.
 type messageColumns struct {
 	ID    []int64  `json:"id"` // difference from the previous one
 	Src   []int    `json:"src"`
@@ -43,9 +43,10 @@ type messageColumns struct {
 	Steps []int `json:"steps"`
 }
 
-// stepColumns has an entry for each step, ordered by message.
+// stepColumns contains columns with one entry per step, ordered by message.
 type stepColumns struct {
-	// Time is the difference from the previous step of the message, or from its start.
+	// Time is the difference from the previous step of the message, or from the start of the message for its first
+	// step.
 	Time []int64 `json:"time"`
 	// Length is the time from the first packet of the step to the last.
 	Length  []int64 `json:"length"`
@@ -58,7 +59,7 @@ type stepColumns struct {
 	Flags digits   `json:"flags"`
 }
 
-// findingColumns has an entry for each finding.
+// findingColumns contains columns with one entry per finding.
 type findingColumns struct {
 	// First is the finding selected when the page opens, or -1.
 	First    int       `json:"first"`
@@ -78,11 +79,11 @@ type pairRow struct {
 	Complete        int64 `json:"complete"`
 	Words           int64 `json:"words"`
 	Retransmissions int64 `json:"retransmissions"`
-	// Phases are the count, p50, p90, p99 and maximum of each phase.
+	// Phases holds the count, p50, p90, p99 and maximum of each phase.
 	Phases [4][5]int64 `json:"phases"`
 }
 
-// maxTime is the maximum time, in nanoseconds. It is so small that differences of times do not overflow.
+// maxTime limits times, in nanoseconds, so that differences of times do not overflow.
 const maxTime = 1 << 61
 
 // maxTypes is the maximum number of packet types. A type must fit in one digit.

@@ -17,7 +17,7 @@ type kindRow struct {
 	Total int `json:"total"`
 }
 
-// levels maps kinds of findings to their level. Kinds that are not listed have level 0.
+// levels maps kinds of findings to their level, which is 0 for unlisted kinds.
 var levels = map[capture.FindingKind]int{
 	capture.LostPacket:          1,
 	capture.RetransmittedPacket: 1,
@@ -29,7 +29,7 @@ var levels = map[capture.FindingKind]int{
 	capture.ClosedByPeer:        2,
 }
 
-// maxStatic is the maximum number of findings that are readable without the script.
+// maxStatic is the maximum number of findings that the page shows without its script.
 const maxStatic = 100
 
 // staticFinding is a finding in the form shown without the script.
@@ -40,8 +40,8 @@ type staticFinding struct {
 	Kind, Time, Text, Where string
 }
 
-// firstFinding returns the index of the finding that is selected when the page opens: the first of the most serious
-// findings. It returns -1 if there are no findings.
+// firstFinding returns the index of the finding selected when the page opens, which is the first of the most serious
+// findings, or -1 if there are no findings.
 func firstFinding(findings []capture.Finding) int {
 	first := -1
 	for i := range findings {

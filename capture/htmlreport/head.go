@@ -22,7 +22,7 @@ type head struct {
 	Notices []string
 }
 
-// fact is a named figure about the recording.
+// fact is a named value about the recording, shown at the top of the page.
 type fact struct {
 	Name, Value string
 	// Detail may be empty.
@@ -85,7 +85,7 @@ func overallVerdict(report *capture.Report) (text, state string) {
 	return "clean", "clean"
 }
 
-// extendedNotice describes the messages of the extended profile, which are counted but not drawn.
+// extendedNotice summarizes the messages of the extended profile, which the page does not draw.
 func extendedNotice(pairs []capture.ExtendedPair) string {
 	var packets, messages, complete, retransmissions int64
 	for i := range pairs {

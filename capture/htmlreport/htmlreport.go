@@ -40,7 +40,7 @@ type page struct {
 	Policy   string
 }
 
-// parts holds the content that is the same in all reports.
+// parts holds the content common to all reports.
 type parts struct {
 	template *template.Template
 	style    template.CSS
@@ -48,7 +48,7 @@ type parts struct {
 	policy   string
 }
 
-// static returns the parts. It loads them when the first report is written.
+// static returns the parts. Its first call loads them.
 var static = sync.OnceValue(loadParts)
 
 // loadParts reads the embedded files. It panics if one is missing or invalid, which every test of this package checks.
@@ -67,8 +67,8 @@ func loadParts() parts {
 	}
 	js.WriteString("})();\n")
 	css := read("style.css")
-	// The policy names the script and the style sheet by their hashes. The browser ignores all others, even if one got
-	// into the page.
+	// The policy names the script and the style sheet by their hashes. The browser ignores all others, even if text
+	// from a recording put one into the page.
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; "+
 		"form-action 'none'",
 		hash(js.String()), hash(css))

@@ -10,7 +10,7 @@ import (
 // Flags of a step. The script uses the same numbers.
 const (
 	flagFromSender = 1 << iota
-	// flagRetransmitted: the packet was retransmitted after a time-out.
+	// flagRetransmitted: the packet was retransmitted after a timeout.
 	flagRetransmitted
 	// flagDuplicate: the network delivered the packet twice.
 	flagDuplicate
@@ -65,7 +65,7 @@ func drawnSteps(message *capture.Message, copies map[int64]bool) []step {
 	if !ok {
 		return steps
 	}
-	// "DATA or its ACK" is drawn at DATA because it is not known which of the two was lost.
+	// Mark "DATA or its ACK" at DATA, because the report does not tell which of the two was lost.
 	what, _, _ = strings.Cut(what, " or ")
 	for place, typ := range wireOrder {
 		if !strings.Contains(what, typ) {
@@ -80,8 +80,8 @@ func drawnSteps(message *capture.Message, copies map[int64]bool) []step {
 	return steps
 }
 
-// wasRecorded reports whether a packet type was recorded although it is not among the steps. Steps beyond KeepSteps
-// are missing from the list.
+// wasRecorded reports whether the phases prove that a packet of type wireOrder[place] was recorded. The list of steps
+// may lack it, because the list ends after KeepSteps steps.
 func wasRecorded(message *capture.Message, place int) bool {
 	phases := &message.Phases
 	switch place {

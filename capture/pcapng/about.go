@@ -10,7 +10,7 @@ import (
 // applicationName is the value of the option shb_userappl that marks files written by a Writer.
 const applicationName = "zrlmpid"
 
-// Metadata holds the properties of a file. Properties that the file does not contain are zero.
+// Metadata holds the properties of a file, or zeros for properties missing from the file.
 type Metadata struct {
 	// FromWriter is true if a Writer wrote the file. All packets in such a file are ZRLMPI packets.
 	FromWriter bool
@@ -62,8 +62,8 @@ func (g *ngReader) readMetadata(total uint32) {
 	}
 }
 
-// readComments returns the comments on the current packet, whose block has total bytes. The packet's data ends at
-// offset end of the block.
+// readComments returns the comments on the current packet. total is the length of the packet's block, and end the
+// offset in the block at which the packet's data ends.
 func (g *ngReader) readComments(end int, total uint32) (list []string) {
 	from := (end + 3) &^ 3
 	left := int64(total) - 4 - int64(from)

@@ -7,7 +7,6 @@ import (
 
 // ngClock is the clock of an interface in a pcapng file.
 type ngClock struct {
-	// ticksPerSecond is the number of ticks per second.
 	ticksPerSecond uint64
 	// offset is the number of seconds to add to each time stamp.
 	offset int64

@@ -3,10 +3,10 @@ package pcapng
 import "fmt"
 
 // Cycle is the last clock cycle that the simulation of a rank's role had reported when the flight recorder recorded a
-// packet of the rank. It is stored as a comment on the packet.
+// packet of the rank. The file stores it as a comment on the packet.
 type Cycle struct {
 	Rank int
-	// Simulation counts the starts of the simulator so far. Cycles start at 0 each time.
+	// Simulation counts the starts of the simulator so far. Each start resets Cycle to 0.
 	Simulation, Cycle uint64
 }
 

@@ -33,7 +33,7 @@ func (h *headers) lengths() (ip, transport int) {
 	return ip, transport
 }
 
-// addresses returns the addresses of the IP header. If only one is IPv4, it is mapped to IPv6.
+// addresses returns the addresses of the IP header. If only one address is IPv4, addresses maps it to IPv6.
 func (h *headers) addresses(ip int) (source, destination []byte) {
 	src, dst := h.src.Addr(), h.dst.Addr()
 	if ip == ipv4Len {
@@ -43,7 +43,7 @@ func (h *headers) addresses(ip int) (source, destination []byte) {
 	return s[:], d[:]
 }
 
-// maxPayload returns the maximum payload of a packet. The length field of IPv6 excludes its own header.
+// maxPayload returns the maximum payload of a packet in bytes. The length field of IPv6 excludes the IPv6 header.
 func (h *headers) maxPayload() int {
 	ip, transport := h.lengths()
 	if ip == ipv6Len {
@@ -53,7 +53,7 @@ func (h *headers) maxPayload() int {
 }
 
 // append appends the headers of a packet with length bytes of payload. data is the beginning of the payload; the
-// checksum is computed as if the rest were 0.
+// checksum takes the rest as zeros.
 func (h *headers) append(b, data []byte, length int) []byte {
 	ip, transport := h.lengths()
 	length += transport
@@ -93,7 +93,8 @@ func (h *headers) append(b, data []byte, length int) []byte {
 	return b
 }
 
-// sum adds the 16-bit words of b to the sum of an Internet checksum (RFC 1071). It pads b if the length is odd.
+// sum adds the 16-bit words of b to the sum of an Internet checksum (RFC 1071). It pads b with a zero byte if the
+// length is odd.
 func sum(to uint64, b []byte) uint64 {
 	for ; len(b) > 1; b = b[2:] {
 		to += uint64(binary.BigEndian.Uint16(b))

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// RankNote is a note about a rank: *QueueDepths or *Call. It is stored as a comment in an interface statistics block.
+// RankNote is a note about a rank: *QueueDepths or *Call. The file stores it as a comment in an interface statistics
+// block.
 type RankNote interface {
 	// RankAndTime returns the rank and the time of the note.
 	RankAndTime() (rank int, at time.Time)
@@ -39,7 +40,7 @@ type Call struct {
 	// Name is Send, Receive, or the name of the collective operation.
 	Name  string
 	State CallState
-	// Duration is the time from posting the call to this state.
+	// Duration is the time from the posting of the call to this state.
 	Duration time.Duration
 	// Peer is -1 in a receive from any source and in a collective call. Tag is the number of a collective call, or -1
 	// in a receive that matches any tag. Bytes is -1 if it may differ between ranks.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// MaxPacket is the maximum length in bytes of a recorded packet, as in libpcap. No network has longer packets, so a
+// MaxPacket is the maximum length in bytes of a recorded packet, as in libpcap. No network carries longer packets, so a
 // greater length means that the file is corrupt.
 const MaxPacket = 256 << 10
 
@@ -29,8 +29,8 @@ const (
 	pcapLinkTypeMask = 0x03ffffff
 )
 
-// NewReader returns a reader of r, a pcap or pcapng file. If onNote is not nil, Next calls it with the notes in a file
-// written by a Writer, in the order of the file.
+// NewReader returns a reader of r, a pcap or pcapng file. If onNote is not nil, Reader.Next calls onNote with each note
+// in a file written by a Writer, in the order of the file.
 func NewReader(r io.Reader, onNote func(RankNote)) (Reader, error) {
 	w := newWindow(r)
 	start, err := w.peek(4)
@@ -63,7 +63,7 @@ type pcapReader struct {
 	order binary.ByteOrder
 	tick  time.Duration
 	link  LinkType
-	// recordLen is the length of the last record returned.
+	// recordLen is the length of the last record returned, including its header.
 	recordLen int
 }
 
@@ -113,7 +113,7 @@ func (p *pcapReader) Next(rec *Record) error {
 	return nil
 }
 
-// wrapError adds the offset of the record that could not be read to err.
+// wrapError wraps err in an *Error with the offset of the unreadable record, unless err is io.EOF.
 func (p *pcapReader) wrapError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.EOF

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Block types of pcapng used here. All others are ignored.
+// Block types of pcapng used here. The reader ignores all others.
 const (
 	blockSection        = magicNG
 	blockInterface      = 1
@@ -20,7 +20,7 @@ const (
 
 const (
 	byteOrderMagic = 0x1a2b3c4d
-	// blockOverhead is the length of the block type and of the block length, which occurs twice.
+	// blockOverhead is the total length of the block type and the two copies of the block length.
 	blockOverhead = 12
 	// maxInterfaceBlock is the maximum length of an interface description in bytes.
 	maxInterfaceBlock = 128 << 10
@@ -36,10 +36,10 @@ type ngReader struct {
 	// order is the byte order of the section.
 	order  binary.ByteOrder
 	ifaces []ngInterface
-	// begin is the offset of the last block in the file.
+	// begin is the offset in the file of the last block read.
 	begin int64
-	// blockLen is the length of the last block returned. blockLeft is the number of bytes of the block not yet read,
-	// without its trailing length.
+	// blockLen is the length of the last block read. blockLeft is the number of unread bytes of this block, without its
+	// trailing length.
 	blockLeft int64
 	blockLen  uint32
 	blockOpen bool
@@ -112,13 +112,13 @@ func (g *ngReader) readBlock(rec *Record) (bool, error) {
 	return false, err
 }
 
-// startBlock records that n bytes of a new block were read.
+// startBlock records that the reader consumed n of the total bytes of a new block.
 func (g *ngReader) startBlock(total uint32, n int) {
 	g.blockOpen, g.blockLen, g.blockLeft = true, total, int64(total)-int64(n)-4
 }
 
-// closeBlock skips to the end of the last block. It is called only when the next block is read, because the packet must
-// remain in the window until then.
+// closeBlock skips to the end of the last block. readBlock calls it before it reads the next block, because the packet
+// must remain in the window until then.
 func (g *ngReader) closeBlock() error {
 	if !g.blockOpen {
 		return nil
@@ -138,7 +138,7 @@ func (g *ngReader) closeBlock() error {
 	return nil
 }
 
-// readSection starts a section, whose byte order may differ from the previous section's.
+// readSection reads a section header. Each section may use its own byte order.
 func (g *ngReader) readSection() error {
 	b, err := g.w.peek(16)
 	if err != nil {

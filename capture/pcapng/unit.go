@@ -10,7 +10,7 @@ import (
 type Unit struct {
 	// Packet is the number of the recorded packet that completed the unit, counted from 1 as in Wireshark.
 	Packet int64
-	// Time is the time stamp of this packet.
+	// Time is the time stamp of that packet.
 	Time time.Time
 	// Src and Dst are the innermost addresses. In a VXLAN, they are the addresses inside the tunnel.
 	Src, Dst netip.AddrPort
@@ -18,20 +18,19 @@ type Unit struct {
 	Proto Proto
 	// Data is the payload, valid until the next call of Next.
 	Data []byte
-	// Truncated is the number of payload bytes that were on the wire but are not in the file, because of a short
-	// snapshot length.
+	// Truncated is the number of payload bytes that the snapshot length cut off.
 	Truncated int
 	// Fragments is the number of IP fragments of the unit, or 0. LongestFragment is the length of the longest one in
 	// bytes, without the IP header.
 	Fragments, LongestFragment int
 	// Gap is the number of bytes of a TCP stream missing before Data.
 	Gap int
-	// Restart is true for the first unit from one direction of a TCP connection. Pending data from an earlier
-	// connection between the same addresses must be discarded.
+	// Restart is true for the first unit from one direction of a TCP connection. The reader must then discard pending
+	// data from an earlier connection between the same addresses.
 	Restart bool
 	// Comments lists the comments on the packet, read from a recording or to be written to one.
 	Comments []string
-	// Trail lists the sightings of the packet in several joined recordings. It is nil if there is only one recording.
+	// Trail lists the sightings of the packet in several joined recordings. It is nil for a single recording.
 	Trail *Trail
 }
 
@@ -45,7 +44,7 @@ type Trail struct {
 	From, To string
 }
 
-// Sighting is a packet in one of several recordings.
+// Sighting describes the appearance of a packet in one of several recordings.
 type Sighting struct {
 	// Recording is the name of the file. Packet is the number of the packet in that file.
 	Recording string
@@ -54,19 +53,19 @@ type Sighting struct {
 	Time time.Time
 }
 
-// Fate is the outcome of a packet's path between vantage points, as far as the recordings show it.
+// Fate describes whether a packet was delivered, lost or copied between vantage points, according to the recordings.
 type Fate uint8
 
 // Fates of a packet.
 const (
-	// FateUnknown: the packet passes only one vantage point, or another one may not have recorded it.
+	// FateUnknown: the packet passes only one vantage point, or the recorder at another one may have missed it.
 	FateUnknown Fate = iota
-	// FateDelivered: it was seen at all vantage points of its path.
+	// FateDelivered: the packet was seen at all vantage points of its path.
 	FateDelivered
-	// FateLost: it was seen at one vantage point but not at the next one, although that one recorded packets before and
+	// FateLost: the packet was seen at one vantage point but not at the next one, which recorded packets before and
 	// after.
 	FateLost
-	// FateCopied: it was seen at one vantage point but not at the previous one, which had seen the original earlier.
+	// FateCopied: the packet was seen at one vantage point but not at the previous one, which saw only the original.
 	FateCopied
 )
 

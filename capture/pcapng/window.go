@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// windowSize is the size in bytes of the buffer through which a file is read. A reader allocates no more than this,
-// whatever lengths the file claims. The buffer is so large that a read from the page cache is cheap per byte.
+// windowSize is the size in bytes of the buffer through which a file is read. A reader allocates no larger buffer,
+// whatever lengths the file claims. The size makes the cost of a read system call per byte negligible.
 const windowSize = 512 << 10
 
 // maxEmptyReads is the number of consecutive empty reads after which reading fails.

@@ -20,21 +20,21 @@ type Writer struct {
 type WriterOptions struct {
 	// Comment describes the file, or explains why it was recorded.
 	Comment string
-	// SnapLength is the maximum number of bytes recorded of each packet, including the IP header; 0 means no limit.
+	// SnapLength is the maximum number of recorded bytes per packet, including the IP header. 0 means no limit.
 	SnapLength int
 }
 
-// EndRecord holds the facts that are known only at the end of a recording.
+// EndRecord holds the facts known only at the end of a recording.
 type EndRecord struct {
 	// Time is the end of the recording, which may be long after the last packet.
 	Time time.Time
 	// LostPackets counts packets missing from the recording.
 	LostPackets uint64
-	// Comments are about the recording as a whole.
+	// Comments lists comments on the recording as a whole.
 	Comments []string
 }
 
-// NewWriter begins a file. Errors from w are returned by WriteUnit and Flush.
+// NewWriter begins a file. WriteUnit and Flush return errors from w.
 func NewWriter(w io.Writer, o WriterOptions) *Writer {
 	return &Writer{ng: newNgWriter(w, o), seq: map[[2]netip.AddrPort]uint32{}}
 }

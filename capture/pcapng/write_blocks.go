@@ -49,7 +49,7 @@ func newNgWriter(w io.Writer, options WriterOptions) *ngWriter {
 	return writer
 }
 
-// writePacket writes a packet that had wire bytes on the wire. data is the recorded prefix.
+// writePacket writes a packet. data is the recorded prefix of its wire bytes.
 func (g *ngWriter) writePacket(at time.Time, data []byte, wire int, comments []string) {
 	g.beginBlock(blockEnhancedPacket)
 	g.appendUint32(0) // the interface
@@ -117,7 +117,7 @@ func (g *ngWriter) appendOption(code uint16, value string) {
 	g.appendPadded([]byte(value))
 }
 
-// endBlock writes the block. It adds the end of options even if the block has no options, which is allowed.
+// endBlock writes the block. It adds an end of options even to a block without options, as the format allows.
 func (g *ngWriter) endBlock() {
 	g.appendUint32(optEnd)
 	g.appendUint32(uint32(len(g.block) + 4))

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// maxOpenCalls is the maximum number of pending calls remembered, whatever a file claims. Any further call is written
-// only when it ends.
+// maxOpenCalls is the maximum number of pending calls remembered, whatever a file claims. The trace contains a further
+// call only if the call ends in the recording.
 const maxOpenCalls = 1 << 16
 
 // callKey identifies a pending call.
@@ -19,7 +19,6 @@ type callKey struct {
 	id   int64
 }
 
-// openCalls maps the key of each pending call to the call.
 type openCalls map[callKey]pcapng.Call
 
 // tracedCall is a call and its outcome.
@@ -31,7 +30,7 @@ type tracedCall struct {
 // postTime returns the time at which the call was posted.
 func (c *tracedCall) postTime() time.Time { return c.Time.Add(-c.Duration) }
 
-// addCall records the state of a call. If the call ended, addCall returns it and true.
+// addCall records the state of a call. If the call ended, addCall returns the ended call and true.
 func (o openCalls) addCall(call *pcapng.Call) (tracedCall, bool) {
 	key := callKey{call.Rank, call.ID}
 	if call.State != pcapng.CallPosted {

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Live writes a trace while its recording grows. It writes each message when the message ends and does not buffer it,
-// so the file is a valid trace whenever the process ends. Times are in nanoseconds since 1970.
+// Live writes a trace while its recording grows. It writes each message without buffering when the message ends, so
+// that the file is a valid trace at any time. Times are in nanoseconds since 1970.
 type Live struct {
 	trace    trace
 	out      *bufio.Writer
@@ -24,8 +24,8 @@ type Live struct {
 	findings int64
 }
 
-// maxTracks limits the memory for ranks and pairs, whatever the packets claim. A trace that needs more tracks ends with
-// an error.
+// maxTracks limits the memory for ranks and pairs, whatever the packets claim. Live ends a trace that needs more tracks
+// with an error.
 const maxTracks = 1 << 20
 
 var errTracks = fmt.Errorf("the trace ends because it has %d tracks: trace fewer ranks", maxTracks)
@@ -75,7 +75,7 @@ func (l *Live) Calls() int64 { return l.called }
 // Findings returns the number of findings written.
 func (l *Live) Findings() int64 { return l.findings }
 
-// AddNote writes the lengths of a rank's queues, or a call if the call ended. Use it as capture.Options.OnNote of the
+// AddNote writes the lengths of a rank's queues, or a call if the call ended. Pass it as capture.Options.OnNote to the
 // source.
 func (l *Live) AddNote(n pcapng.RankNote) {
 	switch n := n.(type) {

@@ -14,8 +14,8 @@ import (
 )
 
 // Write writes the messages, calls, findings and queue lengths of a report. Times are in nanoseconds since the first
-// packet of the recording, or since the first call if that was earlier. Messages and calls that are still open at the
-// end of the recording are drawn up to the end.
+// packet of the recording, or since the first call if that was earlier. Slices of messages and calls still open at the
+// end of the recording extend to the end.
 func Write(to io.Writer, report *capture.Report) error {
 	t := newTrace(to)
 	calls := t.allCalls(report)
@@ -85,14 +85,14 @@ type rank struct {
 	track uint64
 	// changes lists the changes in the rank's messages in flight.
 	changes []change
-	// queues are the tracks of the rank's queue lengths. They are 0 until the first queue length is added.
+	// queues holds the tracks of the rank's queue lengths, or zeros until the first queue lengths are added.
 	queues [len(queueNames)]uint64
 }
 
 // queueNames are the names of the counters.
 var queueNames = [...]string{"posted receives", "unexpected messages", "sends in flight"}
 
-// change is a change in the messages in flight, at the beginning or end of a message.
+// change is a change of the number of messages and words in flight, when a message begins or ends.
 type change struct {
 	at              int64
 	messages, words int64
@@ -135,7 +135,7 @@ func (t *trace) getRank(number int) *rank {
 	return r
 }
 
-// freeLane returns a track of a side that is free between two times.
+// freeLane returns a track of side s that is free from one time to another, and reserves it until then.
 func (t *trace) freeLane(s side, from, to int64) uint64 {
 	lanes := t.lanes[s]
 	for i := range lanes {
@@ -168,7 +168,7 @@ type tracedMessage struct {
 	// id is the number of the message's arrow.
 	id    uint64
 	notes []annotation
-	// phases lists the phases whose times are known. recvBegin is the beginning of the message on the receiver's side.
+	// phases lists the phases of known duration. recvBegin is the time at which the receiver's slice begins.
 	phases    []span
 	recvBegin int64
 }

@@ -20,8 +20,8 @@ import (
 
 // Config configures a replay.
 type Config struct {
-	// PlayedRank is the rank whose packets are sent. Peer is the rank of the live peer, or -1 for the first rank in the
-	// recording that exchanges packets with PlayedRank.
+	// PlayedRank is the rank whose packets are sent. Peer is the live peer's rank, or -1 for the first rank that
+	// exchanges packets with PlayedRank in the recording.
 	PlayedRank, Peer int
 	// PeerAddr is the live peer's address.
 	PeerAddr netip.AddrPort
@@ -42,16 +42,16 @@ type Result struct {
 	// Sent and Received count datagrams. A recorded packet may contain several datagrams.
 	Sent     int `json:"sent"`
 	Received int `json:"received"`
-	// ReceiveBuffer is the size in bytes that the kernel granted when udp.DefaultReceiveBuffer was requested. Datagrams
-	// that do not fit in the buffer are lost.
+	// ReceiveBuffer is the size in bytes of the receive buffer that the kernel granted on a request for
+	// udp.DefaultReceiveBuffer. The kernel drops datagrams that do not fit in the buffer.
 	ReceiveBuffer int `json:"receive_buffer"`
 	// Difference is the first difference from the recording, or nil.
 	Difference *Difference `json:"difference,omitempty"`
 }
 
-// Difference is a difference between the behavior of the live peer and the recording.
+// Difference describes how the live peer's packet differs from the recorded packet.
 type Difference struct {
-	// Packet is the number of the recorded packet, or 0 for a packet after the end of the recording.
+	// Packet is the number of the recorded packet, or 0 if the peer sent a packet after the end of the recording.
 	Packet int64 `json:"packet"`
 	// Want describes the recorded packet. Got describes the packet received instead.
 	Want string `json:"want,omitempty"`
@@ -91,8 +91,8 @@ type recordedDatagram struct {
 	isOurs     bool
 	data       []byte
 	unrecorded int // bytes that were not recorded
-	// hasPadding is true if the datagram has padding. mayBeTail is true if it has longTail bytes and may be the last
-	// datagram of a message from an MPE.
+	// hasPadding is true if the datagram contains padding. mayBeTail is true if the datagram is longTail bytes long and
+	// may be the last one of a message from an MPE.
 	hasPadding, mayBeTail bool
 }
 
@@ -167,7 +167,7 @@ func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.
 	return list, from, err
 }
 
-// endsWithLongTail reports whether the MPE would end this DATA with a datagram that is longer than usual.
+// endsWithLongTail reports whether the event is the last piece of a message, and an MPE would send it as one datagram.
 func endsWithLongTail(e *capture.Event) bool {
 	shape := protocol.FPGAShape(true)
 	total := shape.PayloadBytes(uint32(e.Total / protocol.WordLen))
@@ -238,7 +238,7 @@ func (r *player) play(ctx context.Context, list []recordedDatagram) error {
 	return err
 }
 
-// timeout returns the time to wait for a packet: the recorded delay plus the configured time-out.
+// timeout returns the time to wait for packet i of list: the recorded delay plus Config.Timeout.
 func (r *player) timeout(list []recordedDatagram, i int) time.Duration {
 	if i == 0 {
 		return r.cfg.Timeout
@@ -258,7 +258,7 @@ func (r *player) receiveMatching(d recordedDatagram, timeout time.Duration) (got
 	return append(got, rest...), 2, err
 }
 
-// receive waits for a datagram from the peer. It returns nil on time-out.
+// receive waits for a datagram from the peer. It returns nil after the timeout.
 func (r *player) receive(timeout time.Duration) ([]byte, error) {
 	if err := r.conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ var HostileTexts = []string{
 }
 
 // Traffic describes a synthetic recording in which one rank exchanges messages with all others, or all ranks with each
-// other, in bursts separated by pauses. About one message in LossEvery loses a packet and waits for a time-out.
+// other, in bursts separated by pauses. About one message in LossEvery loses a packet, which is retransmitted after a
+// timeout.
 type Traffic struct {
 	Ranks, Messages, LossEvery int
 	AllToAll                   bool
@@ -65,7 +66,7 @@ func (g *generator) insertPause() {
 	}
 }
 
-// jitter returns a random duration close to the given one. Occasionally it is much longer.
+// jitter returns a random duration close to the given one, and occasionally a much longer one.
 func (g *generator) jitter(seconds float64) float64 {
 	t := seconds * (0.6 + 0.8*g.rng.Float64())
 	if g.rng.IntN(200) == 0 {

@@ -30,8 +30,8 @@ type Packet struct {
 // ErrFormat reports that the waves are not in VCD format.
 var ErrFormat = errors.New("not a value change dump (VCD)")
 
-// declaration declares the signals for packets. Their identifier codes are longer than the codes that simulators use,
-// so they do not clash.
+// declaration declares the signals for packets. Their identifier codes do not clash with a simulator's codes, which are
+// shorter.
 const declaration = "$scope module zrlmpi $end\n$var string 1 zrlmpi_sent sent $end\n$var string 1 zrlmpi_received " +
 	"received $end\n$upscope $end\n"
 
