@@ -32,7 +32,7 @@ func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	})
 }
 
-// openWorlds opens all ranks of a configuration, with time-outs adjusted by timing.
+// openWorlds opens all ranks of a configuration, with timeouts adjusted by timing.
 func openWorlds(t *testing.T, cfg *config.Config, timing func(handshake.Timing) handshake.Timing) []*mpi.Comm {
 	t.Helper()
 	worlds := make([]*mpi.Comm, len(cfg.Ranks))
@@ -68,7 +68,7 @@ func openEngine(t *testing.T, cfg *config.Config, rank int,
 	return r.Engine
 }
 
-// deployed keeps the configured time-outs.
+// deployed keeps the configured timeouts.
 func deployed(t handshake.Timing) handshake.Timing { return t }
 
 // fpgaConfig returns a configuration whose ranks all run in this process. The settings for stand-ins and for all links

@@ -56,7 +56,7 @@ func TestIntegrity(t *testing.T) {
 				ranks, messages = 8, messages/20
 			}
 			// Faults that this profile cannot detect (section 11 of the protocol) are excluded: duplicate continuation
-			// datagrams, and reordered packets. On a busy machine, where round trips exceed time-outs, a packet delayed
+			// datagrams, and reordered packets. On a busy machine, where round trips exceed timeouts, a packet delayed
 			// by 2 ms may be received during the next message.
 			x := newIntegrity(t, "udp", ranks, "loss "+loss+"%",
 				"packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%")

@@ -92,7 +92,7 @@ func (l *lossyLink) Recv(batch []mpe.RxPacket) (int, error) {
 }
 
 // lossyWorlds opens ranks like worldsWithFPGAs, with rank 0 as the host, which has a lossy link to all other ranks. All
-// time-outs are as on deployed nodes.
+// timeouts are as on deployed nodes.
 func lossyWorlds(t *testing.T, l layout, seed uint64) ([]*mpi.Comm, *lossyLink) {
 	t.Helper()
 	cfg := fpgaConfig(t, l, "", "")

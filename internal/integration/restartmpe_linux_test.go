@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartPace is the clock frequency of a simulated MPE in Hz. At this frequency, its time-outs take as long as on
+// restartPace is the clock frequency of a simulated MPE in Hz. At this frequency, its timeouts take as long as on
 // a deployed MPE.
 const restartPace = 500_000
 

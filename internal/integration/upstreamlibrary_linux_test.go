@@ -171,7 +171,7 @@ func TestUpstreamAPI(t *testing.T) {
 // host.
 func TestUpstreamAPIMeets(t *testing.T) {
 	program := ourAPI(t).build(t, "testdata/pingpong.cpp")
-	// The stand-in retransmits after an FPGA's time-outs, in real time. An oversubscribed host may exceed these for
+	// The stand-in retransmits after an FPGA's timeouts, in real time. An oversubscribed host may exceed these for
 	// longer messages.
 	t.Run("a stand-in", func(t *testing.T) { meetAStandIn(t, program, 600_000) })
 	t.Run("a host", func(t *testing.T) {

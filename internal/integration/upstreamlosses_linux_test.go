@@ -32,7 +32,7 @@ const (
 	// busyEnv sets the number of busy processes per processor that run at the same time.
 	busyEnv     = "ZRLMPI_UPSTREAM_BUSY"
 	lossWorkers = 6
-	// lossTimeout is longer than any time-out of a host or of upstream's library.
+	// lossTimeout is longer than any timeout of a host or of upstream's library.
 	lossTimeout = 20 * time.Second
 )
 

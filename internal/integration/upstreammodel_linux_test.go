@@ -22,14 +22,14 @@ import (
 const (
 	modelScripts = 240
 	modelWorkers = 4
-	// tick is the maximum deviation of the kernel's time-outs from the requested time.
+	// tick is the maximum deviation of the kernel's timeouts from the requested time.
 	tick = 10 * time.Millisecond
 )
 
-// errLate reports that the machine was too busy to distinguish the script's time-outs.
+// errLate reports that the machine was too busy to distinguish the script's timeouts.
 var errLate = errors.New("the machine is too busy")
 
-// TestModelAgreesWithUpstream runs random scripts of calls, datagrams, time-outs and stop signals on the model of
+// TestModelAgreesWithUpstream runs random scripts of calls, datagrams, timeouts and stop signals on the model of
 // upstream's library and on the library itself. Both must send the same packets and deliver the same words, and overrun
 // their buffers in the same cases.
 func TestModelAgreesWithUpstream(t *testing.T) {
@@ -338,7 +338,7 @@ func (s *script) burst(in []incoming) error {
 	return s.awaitModel()
 }
 
-// inTime returns errLate if the library's time-out may have expired.
+// inTime returns errLate if the library's timeout may have expired.
 func (s *script) inTime() error {
 	at, timed := s.m.NextEvent()
 	if timed && time.Since(s.since) > at-s.now-tick {
@@ -347,7 +347,7 @@ func (s *script) inTime() error {
 	return nil
 }
 
-// timeOut waits for the time-out of both.
+// timeOut waits for the timeout of both.
 func (s *script) timeOut() error {
 	at, _ := s.m.NextEvent()
 	least := at - s.now

@@ -13,7 +13,7 @@ import (
 	"io"
 )
 
-// Version is the version of requests. A higher version has additional requests.
+// Version is the version of requests. A higher version adds requests.
 const Version = 1
 
 // AnyRank in Request.Rank leaves the choice of a local rank to the handler.
@@ -43,7 +43,7 @@ type Request struct {
 	Peer int `json:"peer"`
 }
 
-// Response is the answer to a request. At most one field is set; none means success without a document.
+// Response is the answer to a request. At most one field is set. The zero value means success without a document.
 type Response struct {
 	// Document is encoded as JSON. A carrier returns it as a json.RawMessage.
 	Document any

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Error is a problem of a file. Several of them may be joined: errors.As finds the first.
+// Error is a problem of a file. An error may join several, of which errors.As finds the first.
 type Error struct {
 	// File is the name given to Decode, or empty.
 	File string
@@ -38,7 +38,7 @@ func (e *Error) Error() string {
 // for a terminal.
 const maxProblems = 20
 
-// Source has the line of each key of a file. The zero Source has no file.
+// Source maps each key of a file to its line. The zero Source has no file.
 type Source struct {
 	File  string
 	lines map[string]int

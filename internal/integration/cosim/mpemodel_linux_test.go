@@ -24,14 +24,14 @@ import (
 const (
 	mpeScripts = 60
 	mpeWorkers = 2
-	// The MPE's time-outs are divided by mpeFaster, and a cycle of 6.4 ns is multiplied by it.
+	// The MPE's timeouts are divided by mpeFaster, and a cycle of 6.4 ns is multiplied by it.
 	mpeFaster = 100
 	mpeCycle  = mpeFaster * 6400 * time.Nanosecond / 1000
 	// mpeSlack is the number of cycles by which the MPE may lag behind the model, which needs no time for its work.
 	mpeSlack = 30_000
 )
 
-// TestModelAgreesWithUpstreamMPE runs random scripts of calls, datagrams and time-outs on the model of the deployed
+// TestModelAgreesWithUpstreamMPE runs random scripts of calls, datagrams and timeouts on the model of the deployed
 // FPGA and on upstream's source code for it. Both must send the same datagrams, deliver the same words and reach the
 // same state.
 func TestModelAgreesWithUpstreamMPE(t *testing.T) {

@@ -59,7 +59,7 @@ func TestNetworkLoss(t *testing.T) {
 			"PAYLOAD": 1000} {
 			t.Run("from "+from+" "+packet, func(t *testing.T) {
 				t.Parallel()
-				// The deployed time-out has three times as many cycles, which take a minute on a busy machine.
+				// The deployed timeout has three times as many cycles, which take a minute on a busy machine.
 				c := startNetwork(t, build(t, "verilog-mpe")+" +timeout=5000000", "time_scale=4",
 					fmt.Sprintf(", faults: {rules: [from %s packet %s nth 2 loss 100%%]}", from, packet))
 				c.ping(t, words, 4, "int")

@@ -363,7 +363,7 @@ func (h *nodeHang) verify() {
 	switch h.ended = state != "hangs"; {
 	case h.ended && !h.goesOn() && h.ends != either:
 		h.t.Errorf("%s: the host's program %s", h.row.name, state)
-	case !h.ended && h.goesOn(): // deployed time-outs are too short on a busy machine
+	case !h.ended && h.goesOn(): // deployed timeouts are too short on a busy machine
 		h.t.Logf("%s: the host's program hangs, which it does not on an idle machine\n%s", h.row.name,
 			diagnosis.Diagnose(h.sources(0), time.Second).Text())
 	}
