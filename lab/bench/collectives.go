@@ -23,7 +23,7 @@ var (
 	collectiveQuick = []step{{4, 10}, {64 << 10, 3}}
 )
 
-// collectiveWorkload returns the workload of an operation with the given number of ranks.
+// collectiveWorkload returns the workload that measures an operation with the given number of ranks.
 func collectiveWorkload(name, title string, op *operation, ranks, busy int) *workload {
 	results := op.numReceivers(ranks)
 	if busy > 0 {
