@@ -20,8 +20,8 @@ import (
 // worldsWithFPGAs opens all ranks on real sockets: hosts, which use the extended profile among each other, and
 // stand-ins with an FPGA's quirks. A test acts as the FPGA's program on the communicator of a stand-in.
 //
-// The network loses nothing, but on a busy machine a rank may be delayed for longer than by any network or FPGA. So no
-// rank retransmits early or treats a message as aborted.
+// No datagram is lost, but on a busy machine a rank may be delayed for longer than by any network or FPGA. So no rank
+// retransmits early or treats a message as aborted.
 func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	t.Helper()
 	cfg := fpgaConfig(t, l, ", timing: default", ", deadlines: {ack: 0s, data: 0s}")

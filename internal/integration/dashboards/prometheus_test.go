@@ -186,7 +186,7 @@ func (a alert) String() string {
 	return s
 }
 
-// firing returns the alerts that fire for a target.
+// firing returns the alerts that currently fire for a target.
 func (s *server) firing(ctx context.Context, instance string) (firing []alert, err error) {
 	var all struct{ Alerts []alert }
 	if err := s.get(ctx, "alerts", nil, &all); err != nil {
