@@ -68,8 +68,8 @@ func largerSpare(n int) (size int) {
 	return size
 }
 
-// Put frees a buffer that Get returned, or a slice of its beginning. When Put returns, the system has the memory again.
-// The buffer must not be used afterwards.
+// Put frees a buffer that Get returned, or a slice of its beginning. The memory belongs to the system again when Put
+// returns. The buffer must not be used afterwards.
 func Put(b []byte) {
 	if cap(b) < MinMapped {
 		return

@@ -121,8 +121,8 @@ func (s *copied) standIn(ctx context.Context, words, messages int, echo bool) er
 	return nil
 }
 
-// host counts in wrong the received messages that are not the next one, and in silent those of them that were not
-// reported between the previous and the following message.
+// host receives messages. wrong counts the received messages that are not the next one. silent counts the wrong
+// messages that went unreported from the message before until the message after.
 func (s *copied) host(ctx context.Context, words, messages int, echo bool) (wrong, silent int, err error) {
 	buf := make([]byte, words*protocol.WordLen)
 	next, pending := 0, false // pending: a wrong message has not been reported yet

@@ -19,8 +19,9 @@ type collectives[T word] interface {
 	reduce(ctx context.Context, send, recv []T) error
 }
 
-// unrolled is a rank that knows only Send and Recv. Its calls are the loops that upstream's compiler substitutes for
-// them. They follow the output of that compiler, independently of package coll, which is tested against them.
+// unrolled is a rank that knows only Send and Recv. For collective calls, it runs the loops that upstream's compiler
+// substitutes for them. The loops are modelled on that compiler's output, independently of package coll, which is
+// tested against them.
 type unrolled[T word] struct {
 	world *mpi.Comm
 	root  int

@@ -12,9 +12,9 @@ import (
 // Program is a program run by some of the ranks.
 type Program struct {
 	Ranks int
-	// Args are the program, which is searched for in PATH, and its arguments.
+	// Args lists the program, which is searched for in PATH, and its arguments.
 	Args []string
-	// Env are environment variables (NAME=VALUE) that are added to this process's environment.
+	// Env lists environment variables (NAME=VALUE) to add to this process's environment.
 	Env []string
 	// Dir is the working directory; the default is the directory of this process.
 	Dir string
@@ -28,7 +28,7 @@ type Job struct {
 	// ProcessRanks maps processes to ranks if the job also has ranks without a process, such as FPGAs. It is nil if
 	// each rank is a process.
 	ProcessRanks []ProcessRank
-	// Env are environment variables of all programs (NAME=VALUE).
+	// Env lists environment variables for all programs (NAME=VALUE).
 	Env []string
 	// Stdin is the input of rank 0. Other ranks have no input.
 	Stdin          io.Reader

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Server is the launcher's side of a job. It answers the lines of each process. It has no goroutines or connections,
-// and is used by one goroutine at a time.
+// Server is the launcher's side of a job. It answers the lines of each process. It starts no goroutines, opens no
+// connections, and is used by one goroutine at a time.
 type Server struct {
 	name    string
 	mapping string

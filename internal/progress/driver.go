@@ -45,10 +45,10 @@ const sourceEnded = -1
 // errorPause is the time for which a source is not polled after an error.
 const errorPause = 10 * time.Millisecond
 
-// Between their calls, callers compute. Waking up the process for every event would then slow them down, and so
-// would polls on the same core. The poller therefore polls such a source at an interval, which is passed to
-// Add. An event that arrives while callers compute waits no longer than the interval, or than the postponement
-// that followed the last call.
+// Callers compute between their calls. Waking up the process for every event would slow down their computation, and so
+// would polls on the same core. The poller therefore polls such a source at an interval, which is passed to Add. An
+// event that arrives while callers compute waits no longer than the interval, or than the postponement that followed
+// the last call.
 const (
 	// NetworkInterval is the interval for network packets. Peers have timeouts within which they must be answered.
 	NetworkInterval = 2 * time.Millisecond
@@ -165,8 +165,7 @@ func (d *Driver) drain() bool {
 	return true
 }
 
-// watchUnowned makes the poller watch the source. If the source has an owner, it does nothing, because the owner makes
-// the poller watch the source on release.
+// watchUnowned makes the poller watch the source. If the source is owned, it does nothing, because release will do so.
 func (d *Driver) watchUnowned() {
 	if !d.armed.Load() && d.acquire() {
 		d.arm()

@@ -54,9 +54,9 @@ func (g *Group) PollAlone(avoided func() int) {
 	g.spin.maxPollers, g.spin.attached, g.spin.avoidedCPU = cores(), true, avoided
 }
 
-// Add adds a source whose descriptor fd becomes readable when an event arrives. The poller starts to watch it
-// at the next call of Watch. While callers compute between their calls, the poller polls the source at the
-// interval. Add fails if the system has no poller or cannot watch the descriptor.
+// Add adds a source whose descriptor fd becomes readable when an event arrives. The poller starts to watch the source
+// at the next call of Watch. While callers compute between their calls, the poller polls the source at the interval.
+// Add fails if the system has no poller or cannot watch the descriptor.
 func (g *Group) Add(fd int, src Source, interval time.Duration) error {
 	d := &Driver{group: g, source: src, interval: interval}
 	var err error

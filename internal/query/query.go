@@ -26,7 +26,7 @@ type Kind string
 const (
 	Status  Kind = "status"  // state.Status of a daemon or job, node.Report of a rank
 	Metrics Kind = "metrics" // node.Report with counters and histograms
-	Reports Kind = "reports" // state.Reports, of ranks that are asked over links
+	Reports Kind = "reports" // state.Reports of ranks asked over links
 	Reset   Kind = "reset"   // none; ends the dead end of a peer that was restarted
 	Reload  Kind = "reload"  // control.Reloaded
 	Support Kind = "support" // control.Support

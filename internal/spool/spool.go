@@ -107,7 +107,7 @@ func (s *Spool) Files() []File {
 // Size returns the maximum size of all files together, in bytes.
 func (s *Spool) Size() int64 { return s.size }
 
-// Has reports whether the spool has a file with the given path.
+// Has reports whether the spool contains a file with the given path.
 func (s *Spool) Has(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -85,7 +85,7 @@ type decoder struct{ Problems }
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// decodeValue decodes n into v. Parts of v that are not in the file keep their values.
+// decodeValue decodes n into v. Parts of v that do not occur in the file keep their values.
 func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value, key string) {
 	if n.Kind == yaml.AliasNode {
 		d.addAt(n.Line, key, "*%s is an alias, which is not supported: write the value out", Shorten(n.Value))

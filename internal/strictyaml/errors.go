@@ -50,7 +50,7 @@ func NewSource(file string, lines map[string]int) Source { return Source{file, l
 // Lines returns the lines of the keys.
 func (s *Source) Lines() map[string]int { return s.lines }
 
-// Has reports whether the file has the key.
+// Has reports whether the key occurs in the file.
 func (s *Source) Has(key string) bool { return s.lines[key] > 0 }
 
 // Line returns the line of the key, of the nearest enclosing key in the file, or of the first key of the file; 0

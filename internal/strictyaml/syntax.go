@@ -122,7 +122,7 @@ func findFault(text []byte) *fault {
 	return cmp.Or(l.unclosed(), l.alias)
 }
 
-// badCharacter returns the fault of a line with bytes that are not text.
+// badCharacter returns the fault of a line that contains bytes other than text.
 func badCharacter(line int, s string) *fault {
 	if !utf8.ValidString(s) {
 		return &fault{line: line, problem: "bytes that are not UTF-8", remedy: "save the file as UTF-8"}

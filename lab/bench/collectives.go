@@ -47,8 +47,8 @@ func broadcastWorkload(name, title string, busy int, full []step) *workload {
 	return w
 }
 
-// collectiveWorkloads returns the workloads of all operations, with 8 ranks and with 4. The workload with 8 ranks has
-// the name of the operation.
+// collectiveWorkloads returns the workloads of all operations, with 8 ranks and with 4. A workload with 8 ranks is
+// named after its operation.
 func collectiveWorkloads() []*workload {
 	all := []*workload{
 		broadcastWorkload("bcast", "Broadcast to 8 ranks", 0, bcastSteps),

@@ -252,7 +252,7 @@ func (r *runner) measureAll(ctx context.Context) error {
 func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	m, round := t.measurement, t.round
 	j := job{w: m.w, parts: m.parts, budget: m.budget, dir: r.dir}
-	if len(m.w.requiredFigures) > 0 { // a workload of idle ranks has no needs
+	if len(m.w.requiredFigures) > 0 { // ranks that only idle need no warm-up
 		if j.warm = warmTime; r.Quick {
 			j.warm = quickWarmTime
 		}

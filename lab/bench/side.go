@@ -70,7 +70,7 @@ type side struct {
 	run func(context.Context, job, io.Writer) error
 }
 
-// part is one of the sides that are measured in one run, with its method.
+// part is a side measured in a run, with its method.
 type part struct {
 	Side
 	method method

@@ -20,8 +20,8 @@ import (
 // upstream's CPU library.
 const EnvUpstream = "ZRLMPI_UPSTREAM_PINGPONG"
 
-// Upstream's library has two sides, which differ in the processors of the ranks. Its ranks wait in the kernel, which is
-// fast if both run on one processor.
+// Upstream's library is measured as two sides: with both ranks on one processor, and on two. Its ranks wait in the
+// kernel, which is fast if both run on one processor.
 const (
 	upstreamKey    = "upstream"
 	upstreamOneKey = "upstream-one"

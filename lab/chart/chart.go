@@ -43,7 +43,7 @@ type Series struct {
 	Fit func(x float64) float64
 }
 
-// Point is a marker of a series. If High is greater than Low, it has a bar from Low to High.
+// Point is a marker of a series. If High exceeds Low, a bar is drawn from Low to High.
 type Point struct{ X, Y, Low, High float64 }
 
 // Kind is the style of a line.

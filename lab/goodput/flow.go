@@ -83,7 +83,7 @@ func (c *counter) start(now time.Time) { c.startTime, c.last = now, now }
 // deadline returns the time after which bytes no longer count.
 func (c *counter) deadline() time.Time { return c.startTime.Add(c.Time) }
 
-// isComplete reports whether the flow has a limit and all its bytes have been received.
+// isComplete reports whether the flow is limited and all its bytes have been received.
 func (c *counter) isComplete() bool { return c.Bytes > 0 && c.position >= c.Bytes }
 
 // addReceived verifies and counts bytes that were received at time now.

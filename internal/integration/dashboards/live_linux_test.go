@@ -196,7 +196,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// without lists the alerts that are not in seen.
+// without returns the alerts that do not occur in seen.
 func without(alerts []string, seen map[string]bool) string {
 	var missing []string
 	for _, a := range alerts {

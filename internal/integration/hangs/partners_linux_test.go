@@ -166,7 +166,7 @@ func (n *mpeNode) ready() bool {
 	return n.isOpen
 }
 
-func (n *mpeNode) pause() {} // the node has no process to stop, so the relay drops all packets instead
+func (n *mpeNode) pause() {} // no process to stop, so the relay drops all packets instead
 func (n *mpeNode) stop() {
 	n.cancel()
 	<-n.ended

@@ -67,7 +67,7 @@ type app struct {
 	json bool
 	// commandLine is the command line that is recorded in measurements.
 	commandLine string
-	// started means that the flags and arguments were accepted, and the command is running. Errors before that are
+	// started means that the flags and arguments were accepted, and the command runs. Errors before that point are
 	// usage errors.
 	started bool
 	// rankOut is unbuffered standard output for rank processes, whose parent waits for each line.

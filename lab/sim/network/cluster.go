@@ -36,7 +36,7 @@ type Host struct {
 	Switch float64
 }
 
-// Parameters are the parameters of the model that are fitted to measurements.
+// Parameters contains the model's parameters that are fitted to measurements.
 type Parameters struct {
 	Host Host
 	// Memory is the link between ranks on the same host, and Network the link between ranks on different hosts.

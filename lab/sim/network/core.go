@@ -27,7 +27,7 @@ type core struct {
 	arriveFunc func()
 }
 
-// init resets the core. It has no ranks, and starts at the current time of the clock.
+// init resets the core, which then has no ranks and starts at the clock's current time.
 func (c *core) init(clock *sim.Clock, slice sim.Cycle) {
 	if c.arriveFunc == nil {
 		c.arriveFunc = c.arrive

@@ -18,7 +18,7 @@ type Result struct {
 }
 
 // distributions is the number of assignments of ranks to cores over which a result is averaged, for up to
-// distributedRanks ranks. With more ranks there is only one assignment, which is different on each host.
+// distributedRanks ranks. For more ranks, there is a single assignment, which differs between hosts.
 const (
 	distributions    = 6
 	distributedRanks = 1024

@@ -54,7 +54,7 @@ func Choose(ctx context.Context, description *Description, fits []*Fit) (*collec
 		if *t == nil {
 			*t = &collectives.ClassTable{Transport: "model", Link: collectives.Link(mainLink(&cluster))}
 		}
-		link := choice.Link((*t).Link) // as the engine has one link per class
+		link := choice.Link((*t).Link) // because the engine uses one link per class
 		for op := coll.Barrier; op <= coll.Exscan; op++ {
 			e, chosen, err := chooseCollective(ctx, &cluster, class, op, link)
 			if err != nil {

@@ -168,7 +168,8 @@ func (f *Fit) fittedParams() []*float64 {
 // steps lists the factors by which fit changes a parameter, from coarse to fine.
 var steps = [...]float64{2, 1.4, 1.15, 1.05}
 
-// Bounds of a fit: the number of rounds per step, and the smallest and the largest parameter that has an effect.
+// Bounds of a fit: the number of rounds per step, and the smallest and the largest value of a parameter that affects
+// results.
 const (
 	fitRounds         = 8
 	fitLeast, fitMost = 1e-3, 1e8
