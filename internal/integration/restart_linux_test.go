@@ -37,7 +37,7 @@ const restartOrder = "ZRLMPI_TEST_RESTART"
 
 func init() { testPrograms[restartOrder] = restarted }
 
-// order tells a process how to run rank 0.
+// order contains the instructions for a process that runs rank 0.
 type order struct {
 	// Config is the configuration of a job or a daemon.
 	Config string

@@ -98,7 +98,7 @@ func (c *Client) Barrier(ctx context.Context) error {
 	return err
 }
 
-// Finalize tells the launcher that the process will send no more requests, and closes the connection.
+// Finalize notifies the launcher that the process will send no more requests, and closes the connection.
 func (c *Client) Finalize(ctx context.Context) error {
 	_, err := c.request(ctx, "finalize", "finalize_ack")
 	c.conn.Close()

@@ -95,9 +95,9 @@ func (o *Options) planTasks() ([]task, error) {
 }
 
 // Run runs the measurements, and writes its progress to progress. Each round measures all sides, so that other load on
-// the machine affects all of them alike. Run repeats measurements during which cache lines were slow. If a side fails,
-// Run omits the side from then on and lists it in the report, whose Err then returns an error. Run itself returns an
-// error only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
+// the machine affects all of them alike. Run makes measurements again if cache lines were slow during them. If a side
+// fails, Run omits the side from then on and lists it in the report, whose Err then returns an error. Run itself
+// returns an error only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, options Options, progress io.Writer) (*Report, error) {
 	tasks, err := options.planTasks()
 	if err != nil {
@@ -208,8 +208,8 @@ func (r *runner) prepare(tasks []task) {
 	}
 }
 
-// measureAll runs all measurements in all rounds, and adds them to the report. After the last round, it repeats
-// measurements with a slow cache line: by then the minimum is known, and the slow phase may be over.
+// measureAll runs all measurements in all rounds, and adds them to the report. After the last round, it makes
+// measurements with a slow cache line again: by then the minimum is known, and the slow phase may be over.
 func (r *runner) measureAll(ctx context.Context) error {
 	var todo []scheduled
 	for round := range r.Rounds {

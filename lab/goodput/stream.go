@@ -14,7 +14,7 @@ const messageLen = 128 << 10
 // and its queue.
 const messageWindow = 32
 
-// period is the number of bytes after which the stream repeats. It is a prime, so that messages sent within a short
+// period is the number of bytes after which the stream starts over. It is a prime, so that messages sent within a short
 // time all differ.
 const period = 1_048_583
 

@@ -294,7 +294,7 @@ func (d *daemon) stop() {
 type lines struct {
 	mu      sync.Mutex
 	b       bytes.Buffer
-	written chan struct{} // closed by the next Write; nil if nobody waits
+	written chan struct{} // closed by the next Write; nil if no caller is waiting
 }
 
 func (l *lines) Write(b []byte) (int, error) {
