@@ -10,16 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
-// spare holds freed buffers, by size. They occupy no memory but keep their addresses: if these were unmapped, any
-// erroneous use of a freed buffer would crash the process.
+// spare holds freed buffers, by size. They occupy no memory, but stay mapped: an erroneous use of a freed buffer would
+// crash the process if its addresses were unmapped.
 var spare = struct {
 	sync.Mutex
 	buffers map[int][][]byte
 }{buffers: make(map[int][][]byte)}
 
-// Get returns n zero bytes. If n is at least MinMapped, parts that were not written to occupy no memory. If the address
-// space is exhausted, Get returns a larger buffer that was freed, if there is one. The error names the limit of the
-// address space.
+// Get returns n zero bytes. If n is at least MinMapped, pages occupy no memory until they are written to. If the
+// address space is exhausted, Get falls back to a larger freed buffer. Without one, it returns an error that names the
+// limit of the address space.
 func Get(n int) ([]byte, error) {
 	if n < MinMapped {
 		return make([]byte, n), nil
@@ -68,7 +68,7 @@ func largerSpare(n int) (size int) {
 	return size
 }
 
-// Put frees a buffer that Get returned, or a slice of its beginning. It returns the memory to the system before it
+// Put frees a buffer that Get returned, or a slice of its beginning. The memory belongs to the system again when Put
 // returns. The buffer must not be used afterwards.
 func Put(b []byte) {
 	if cap(b) < MinMapped {
@@ -83,8 +83,8 @@ func Put(b []byte) {
 	spare.buffers[len(b)] = append(spare.buffers[len(b)], b)
 }
 
-// Trim returns the memory of the first n bytes of a buffer to the system, except for a part of a page at their end.
-// Their content is undefined afterwards.
+// Trim returns the memory of the first n bytes of a buffer to the system, rounded down to whole pages. These bytes are
+// undefined afterwards.
 func Trim(b []byte, n int) {
 	if n &^= os.Getpagesize() - 1; n > 0 && cap(b) >= MinMapped {
 		_ = unix.Madvise(b[:n], unix.MADV_DONTNEED) // Put retries, or clears

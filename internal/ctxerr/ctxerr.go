@@ -6,8 +6,9 @@ import (
 	"errors"
 )
 
-// Cause returns nil if ctx is not done. Otherwise the error has the text of context.Cause, and errors.Is and errors.As
-// find both the cause and ctx.Err: a test for context.Canceled succeeds whatever the cause is.
+// Cause returns nil if ctx is not done. Otherwise it returns an error with the text of context.Cause, in which
+// errors.Is and errors.As find both the cause and ctx.Err, so that a test for context.Canceled succeeds whatever the
+// cause is.
 func Cause(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(cause, err) {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// Every collective call with every algorithm, over real sockets and shared memory.
+// TestAlgorithmsOverSockets makes every collective call with every algorithm, over real sockets and shared memory.
 func TestAlgorithmsOverSockets(t *testing.T) {
 	for link, config := range map[string]string{
 		"udp": "profile: extended, transport: udp", "tcp": "profile: extended, transport: tcp",
@@ -38,7 +38,8 @@ func TestAlgorithmsOverSockets(t *testing.T) {
 	}
 }
 
-// Every collective call with every algorithm, over a network that loses, duplicates and delays 5 % of packets each.
+// TestAlgorithmsThroughLoss makes every collective call with every algorithm, over a network that loses, duplicates and
+// delays 5 % of packets each.
 func TestAlgorithmsThroughLoss(t *testing.T) {
 	const ranks = 5
 	cfg := newPlace(t).config(t, ranks, "control: {socket: \"\"}\ndefaults: {profile: extended}")

@@ -12,8 +12,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// TestNoAllocations checks that no message allocates after a warm-up, on any path: over every transport and profile,
-// short and long, one at a time and with many in flight, and with persistent requests. It counts both ranks.
+// TestNoAllocations checks that messages do not allocate after a warm-up, on any path: over every transport and
+// profile, short and long, one at a time and with many in flight, and with persistent requests. It counts the
+// allocations of both ranks.
 func TestNoAllocations(t *testing.T) {
 	for name, link := range map[string]string{
 		"cloudfpga":    "profile: cloudfpga",
@@ -39,7 +40,7 @@ func TestNoAllocations(t *testing.T) {
 					"blocking": blocking, "window": window, "persistent": persistent, "collectives": together,
 				} {
 					if pattern == "collectives" && words > 1000 {
-						continue // schedules of long calls are built while they are executed
+						continue // the schedules of long calls are built during execution
 					}
 					near, far := play(ctx, world[0], make([]int32, words)), play(ctx, world[1], make([]int32, words))
 					const rounds = 20

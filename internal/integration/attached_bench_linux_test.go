@@ -38,7 +38,7 @@ func (o offered) Device(rank int) (mpe.Device, error) {
 }
 
 // BenchmarkAmongAttached measures the round trip of 4 bytes between two ranks of a process, while idle programs are
-// attached to its other ranks. The time should not depend on their number.
+// attached to its other ranks. The time should not depend on the number of programs.
 func BenchmarkAmongAttached(b *testing.B) {
 	for _, n := range []int{0, 1, 8, 32} {
 		b.Run(fmt.Sprintf("idle=%d", n), func(b *testing.B) {

@@ -56,7 +56,7 @@ func victim(socket string) {
 	}
 	c.Start(mpe.Operation{Kind: mpe.OpSendSync, Peer: 1, Tag: 200, Buf: []byte("nobody receives it")})
 	for i := 0; ; i++ {
-		data := make([]byte, 16<<20>>(i%2)) // too long for the arena, or within it
+		data := make([]byte, 16<<20>>(i%2)) // alternately too long for the arena, and short enough
 		op, err := c.Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: 300, Buf: data})
 		if err == nil {
 			_, err = op.Await(ctx)
@@ -170,7 +170,7 @@ func TestAttachedProgramIsKilled(t *testing.T) {
 	exchange(t, zero, one)
 }
 
-// Garbage on the socket ends its own connection only.
+// TestHostileProgram checks that garbage on the socket ends only the connection that sent it.
 func TestHostileProgram(t *testing.T) {
 	socket, _ := attachedWorld(t)
 	one, two := dial(t, socket, 1), dial(t, socket, 2)

@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestAttachedCycle checks that a cycle of receives is certain only if the programs sleep in them and use rings: a
-// program that has posted a receive may compute, and over a socket it does not report to the daemon which operations it
-// awaits.
+// TestAttachedCycle checks that the diagnosis of a cycle of receives is certain only if the programs sleep in the
+// receives and attach with rings. A program that has posted a receive may be computing, and over a socket it does not
+// report which operations it awaits.
 func TestAttachedCycle(t *testing.T) {
 	for _, tt := range []struct {
 		name                string
@@ -89,8 +89,8 @@ func awaitedOfPair(s *state.Status) (awaited [2]bool) {
 	return awaited
 }
 
-// TestStateOfDetaching checks that the state of a rank can be read while its programs detach, which unmaps the memory
-// in which they list the operations that they await.
+// TestStateOfDetaching checks that the state of a rank can be read while its programs detach. Detaching unmaps the
+// memory in which the programs list the operations that they await.
 func TestStateOfDetaching(t *testing.T) {
 	socket, daemon := attachedWorld(t)
 	done := make(chan struct{})

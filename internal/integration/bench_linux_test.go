@@ -77,8 +77,8 @@ func BenchmarkRawUDP(b *testing.B) {
 	})
 }
 
-// BenchmarkPing measures the round trip of a message between two ranks. half-rtt-us is the time of one message. Its
-// lower bound is two raw round trips, or half of one for an eager message.
+// BenchmarkPing measures the round trip of a message between two ranks. half-rtt-us is the time of one message, with a
+// lower bound of two raw round trips, or half of one for an eager message.
 func BenchmarkPing(b *testing.B) {
 	for _, kind := range []rankmap.Kind{rankmap.FPGA, rankmap.Software} {
 		for _, words := range []int{1, 346, 1000, 100_000} {

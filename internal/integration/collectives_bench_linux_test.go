@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// BenchmarkCollectivesInTurn measures the processor time of a collective call of ranks that share memory. One goroutine
-// runs all ranks in turn, so that no rank waits and no process switch occurs.
+// BenchmarkCollectivesInTurn measures the processor time of a collective call by ranks that share memory. A single
+// goroutine runs all ranks in turn, so no rank waits and no process switch occurs.
 func BenchmarkCollectivesInTurn(b *testing.B) {
 	for _, ranks := range []int{4, 8} {
 		worlds := worldsInMemory(b, ranks)

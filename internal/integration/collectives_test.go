@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// allRanks runs f on all ranks concurrently. A failure of one rank ends all.
+// allRanks runs f on all ranks concurrently. If one rank fails, it stops all of them.
 func allRanks(t *testing.T, worlds []*mpi.Comm, f func(ctx context.Context, world *mpi.Comm) error) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -64,8 +64,8 @@ func (x *library[T]) reduce(ctx context.Context, send, recv []T) error {
 	return mpi.Reduce(ctx, x.world, send, recv, mpi.Sum, x.root, x.by)
 }
 
-// meet makes collective calls between hosts, which use an algorithm or the choice of their device, and FPGAs that only
-// know Send and Recv.
+// meet makes collective calls between FPGAs, which know only Send and Recv, and hosts, which use the algorithm by or,
+// if by is empty, the choice of their device.
 func meet[T word](t *testing.T, l layout, worlds []*mpi.Comm, by string, counts ...int) {
 	t.Helper()
 	allRanks(t, worlds, func(ctx context.Context, world *mpi.Comm) error {
@@ -109,7 +109,7 @@ func TestCollectivesMeetFPGAs(t *testing.T) {
 func TestCollectivesThroughLoss(t *testing.T) {
 	for _, c := range []struct {
 		layout
-		longest int // such that a group's blocks fit into a datagram
+		longest int // chosen so that a group's blocks fit into a datagram
 	}{
 		{layout{5, 0, []int{0}, nil}, 346},
 		{layout{6, 0, []int{0}, groupsOf(upTo(1, 6))}, 86},
@@ -126,8 +126,8 @@ func TestCollectivesThroughLoss(t *testing.T) {
 	}
 }
 
-// TestTreeOrNothing checks that a call is refused if the tree does not support it. FPGAs built with the tree expect it,
-// so no other algorithm may be used.
+// TestTreeOrNothing checks that a call is refused if the tree does not support it. FPGAs built with the tree expect the
+// tree, so no other algorithm may be used.
 func TestTreeOrNothing(t *testing.T) {
 	for name, l := range map[string]layout{
 		"blocks in another order": {4, 0, []int{0}, groupsOf([]int{3, 1, 2})},
@@ -146,8 +146,8 @@ func TestTreeOrNothing(t *testing.T) {
 	}
 }
 
-// TestMixedCollectives checks that an FPGA among hosts takes part in all calls if an engine makes them for it, as for a
-// stand-in that attaches to a daemon.
+// TestMixedCollectives checks that an FPGA among hosts takes part in all calls if an engine makes the calls for it, as
+// for a stand-in that attaches to a daemon.
 func TestMixedCollectives(t *testing.T) {
 	for fpga := range 4 {
 		t.Run(fmt.Sprint("FPGA is rank ", fpga), func(t *testing.T) {

@@ -52,8 +52,8 @@ func (l layout) collectives() string {
 // list formats a list of ranks for YAML and JSON.
 func list(ranks []int) string { return strings.ReplaceAll(fmt.Sprint(ranks), " ", ",") }
 
-// blocks reports whether Scatter and Gather are supported. In the tree, the blocks of ranks are in the order of the
-// FPGAs, after the root's block.
+// blocks reports whether the layout supports Scatter and Gather. In the tree, blocks are in the order of the FPGAs,
+// after the root's block.
 func (l layout) blocks() bool {
 	return l.groups == nil || l.root == 0 && slices.IsSorted(slices.Concat(l.groups...))
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// place is the network of a test's ranks: the first three bytes of their addresses.
+// place is the network of a test's ranks, as the first three bytes of their addresses.
 type place string
 
 func newPlace(t testing.TB) place { return place(loopback.Network(t)) }
@@ -118,7 +118,7 @@ func attached(t *testing.T, n int) []mpe.Device {
 	return devices
 }
 
-// TestMPI runs the conformance tests of package mpi on complete ranks: over UDP, TCP and shared memory, in this
+// TestMPI runs the conformance tests of package mpi on complete ranks: over UDP, TCP and shared memory, both in this
 // process and attached to a daemon.
 func TestMPI(t *testing.T) {
 	for name, world := range map[string]mpitest.WorldFunc{

@@ -28,8 +28,8 @@ type crowd struct {
 	conn          *udp.Conn
 	fpgas, others int
 	far           *farEnds
-	// before is the number of goroutines before the engine was created, and goroutines the number that the engine
-	// added.
+	// before is the number of goroutines before the engine was created, and goroutines the number of goroutines that
+	// the engine added.
 	before, goroutines int
 
 	standins []*mpe.Engine
@@ -38,8 +38,8 @@ type crowd struct {
 }
 
 // farWindow is the number of packets that each rank of the extended profile may have in flight to rank 0. The bursts of
-// a thousand such ranks then fit into its socket: an FPGA, whose packets share it, does not retransmit lost ones for a
-// long time.
+// a thousand such ranks then fit into the socket of rank 0. Packets of FPGAs, which share the socket, must not be
+// dropped, because an FPGA retransmits only after a long time.
 const farWindow = 8
 
 // newCrowd starts a crowd on the addresses 127.n.0.0 to 127.n.255.255.
@@ -49,7 +49,7 @@ func newCrowd(t testing.TB, n byte, fpgas, others int) *crowd {
 	far, addrs := newFarEnds(t, n, 1+fpgas, others,
 		extended.Config{Window: farWindow, Messages: 64, EagerBytes: 64 << 10, Timing: patientExtended()})
 	c.far = far
-	// Another process running the same test uses other addresses, so it cannot take a free port.
+	// Another process running the same test uses other addresses, so it cannot take one of the free ports.
 	own := byte(128 + os.Getpid()%128)
 	entries := make([]rankmap.Entry, 1+fpgas+others)
 	for rank := range entries {
@@ -86,7 +86,7 @@ func newCrowd(t testing.TB, n byte, fpgas, others int) *crowd {
 	return c
 }
 
-// startStandIns starts the ranks from 1 on, which know rank 0 and each other.
+// startStandIns starts the stand-ins, from rank 1 on, which know rank 0 and each other.
 func (c *crowd) startStandIns(t testing.TB, entries []rankmap.Entry) {
 	t.Helper()
 	m, err := rankmap.New(entries)
@@ -126,7 +126,7 @@ func (c *crowd) startStandIns(t testing.TB, entries []rankmap.Entry) {
 	}
 }
 
-// freePort returns an address with a port that was just free.
+// freePort returns an address with a port that is free at the time of the call.
 func freePort(t testing.TB, ip netip.Addr) netip.AddrPort {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(ip, 0)))

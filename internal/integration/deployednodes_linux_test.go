@@ -15,7 +15,7 @@ import (
 
 // deployedNode is a deployed node as rank 1. Its program makes calls that match the calls of rank 0.
 type deployedNode interface {
-	// finished returns the number of calls that returned, and whether a received message was wrong.
+	// finished returns the number of calls that have returned, and whether a received message was wrong.
 	finished() (n int, wrong bool)
 	stop()
 }
@@ -26,7 +26,7 @@ type nodeCall struct {
 	words []uint32
 }
 
-// nodeFPGA is the model of the FPGA on a socket.
+// nodeFPGA is a deployed node: the model of the FPGA on a socket.
 type nodeFPGA struct {
 	conn  *net.UDPConn
 	ended chan struct{}

@@ -29,8 +29,8 @@ func TestDOSA(t *testing.T) {
 	}
 }
 
-// TestDOSAWithLosses checks that losses go unnoticed with our library on both sides. With upstream's library on one
-// side, a loss may end in an error or make upstream's programs wait forever, but never gives a wrong result.
+// TestDOSAWithLosses checks that losses have no effect with our library on both sides. With upstream's library on one
+// side, a loss may cause an error or make upstream's programs wait forever, but never a wrong result.
 func TestDOSAWithLosses(t *testing.T) {
 	const runs = 10
 	for i, pair := range apiPairs(t) {
@@ -121,8 +121,8 @@ func copyFiles(t *testing.T, pattern, to string) {
 	}
 }
 
-// dosaHost calls the library like DOSA's dosa_root.py, for 3 frames of 22 bytes, of which the last stays in the
-// pipeline. All results go to one buffer, as in the template's test.
+// dosaHost calls the library like DOSA's dosa_root.py, for 3 frames of 22 bytes, of which the last one stays in the
+// pipeline. All results are written to one buffer, as in the template's test.
 const dosaHost = `
 import ctypes, os, sys
 library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "dosa_infer_pass.so"))

@@ -65,7 +65,7 @@ func serialJacobi(size int) []int32 {
 	return grid.Cells
 }
 
-// printedGrid parses the last output of upstream's print_array, skipping the first columns.
+// printedGrid parses the last output of upstream's print_array, without the first skip columns.
 func printedGrid(t *testing.T, out string, skip int) (cells []int32) {
 	t.Helper()
 	_, out, _ = strings.Cut(out, "Done.")
@@ -134,7 +134,7 @@ func printedKmeans(t *testing.T, out string) any {
 }
 
 // serialKmeans computes the result on one processor. Rank 0 labels its share after the last move of the centroids, the
-// other ranks before it.
+// other ranks before that move.
 func serialKmeans(t *testing.T, ranks int) *kmeansResult {
 	t.Helper()
 	all := kmeansInput()

@@ -18,7 +18,7 @@ const (
 	jacobiIterations = 2
 )
 
-// jacobiBlocks gives every rank a block of lines. The root, rank 0, has the whole grid.
+// jacobiBlocks gives every rank a block of lines. The root, rank 0, holds the whole grid.
 func jacobiBlocks(ctx context.Context, world *mpi.Comm, c collectives[int32], grid *jacobi.Grid[int32],
 	iterations int) error {
 	const n = jacobiSize
@@ -80,7 +80,7 @@ func jacobiRank(ctx context.Context, world *mpi.Comm, c collectives[int32], grid
 	return jacobiBlocks(ctx, world, c, grid, int(iterations[0]))
 }
 
-// A smaller problem than in upstream's kmeans.cpp, which takes long.
+// A smaller problem than in upstream's kmeans.cpp, which takes a long time.
 const (
 	kmeansVectors    = 2000
 	kmeansClusters   = 16
@@ -102,7 +102,7 @@ func kmeansInput() []int32 {
 // kmeansResult is rank 0's final result.
 type kmeansResult struct{ norms, centroids, counts, labels []int32 }
 
-// kmeansRank gives every rank a share of the vectors. The root has all vectors.
+// kmeansRank gives every rank a share of the vectors. The root holds all vectors.
 func kmeansRank(ctx context.Context, world *mpi.Comm, c collectives[int32], all []int32) (*kmeansResult, error) {
 	const k, d = kmeansClusters, kmeansDimensions
 	each := kmeansVectors / world.Size()
@@ -168,7 +168,7 @@ func distance(a, b []int32) (sum int64) {
 	return sum
 }
 
-// move moves the centroids to the means, and returns the distance that they moved.
+// move moves the centroids to the means, and returns the total distance.
 func move(centroids, sums, counts []int32) int32 {
 	const d = kmeansDimensions
 	for c, n := range counts {

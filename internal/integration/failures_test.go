@@ -12,7 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// When one rank cancels a call, it fails on all other ranks, even on one that makes it later. A new communicator works.
+// TestFailuresAreTold checks that if one rank cancels a call, the call fails on all other ranks, even on a rank that
+// makes the call later. A new communicator must still work.
 func TestFailuresAreTold(t *testing.T) {
 	const ranks, gone = 6, 2
 	for link, open := range map[string]mpitest.WorldFunc{

@@ -43,8 +43,8 @@ type farMessage struct {
 	datatype  protocol.Datatype
 }
 
-// newFarEnds binds n ranks, from rank first on, each to a separate address and a free port, and returns their addresses
-// in rank order.
+// newFarEnds binds n ranks, starting with rank first, each to a separate address and a free port. It returns their
+// addresses in the order of ranks.
 func newFarEnds(t testing.TB, net byte, first, n int, cfg extended.Config) (*farEnds, []netip.AddrPort) {
 	t.Helper()
 	f := &farEnds{t: t, epoch: time.Now()}

@@ -20,8 +20,8 @@ import (
 // worldsWithFPGAs opens all ranks on real sockets: hosts, which use the extended profile among each other, and
 // stand-ins with an FPGA's quirks. A test acts as the FPGA's program on the communicator of a stand-in.
 //
-// The network loses nothing, but on a busy machine a rank may be delayed for longer than by any network or FPGA. So no
-// rank retransmits early or treats a message as aborted.
+// No datagram is lost, but on a busy machine a rank may be delayed for longer than by any network or FPGA. So no rank
+// retransmits early or treats a message as aborted.
 func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	t.Helper()
 	cfg := fpgaConfig(t, l, ", timing: default", ", deadlines: {ack: 0s, data: 0s}")
@@ -32,7 +32,7 @@ func worldsWithFPGAs(t *testing.T, l layout) []*mpi.Comm {
 	})
 }
 
-// openWorlds opens all ranks of a configuration, with time-outs adjusted by timing.
+// openWorlds opens all ranks of a configuration, with timeouts adjusted by timing.
 func openWorlds(t *testing.T, cfg *config.Config, timing func(handshake.Timing) handshake.Timing) []*mpi.Comm {
 	t.Helper()
 	worlds := make([]*mpi.Comm, len(cfg.Ranks))
@@ -68,7 +68,7 @@ func openEngine(t *testing.T, cfg *config.Config, rank int,
 	return r.Engine
 }
 
-// deployed keeps the configured time-outs.
+// deployed keeps the configured timeouts.
 func deployed(t handshake.Timing) handshake.Timing { return t }
 
 // fpgaConfig returns a configuration whose ranks all run in this process. The settings for stand-ins and for all links

@@ -32,10 +32,10 @@ import (
 )
 
 // TestIntegrity sends messages in both directions between all ranks of a cluster, over real sockets and through the
-// relay of zrlctl impair. Each message is received once, in order and intact. With cloudfpga, a send may instead end
-// with a documented error, but a message whose send succeeded was received. ZRLMPI_INTEGRITY_MESSAGES sets the number
-// of messages per case, and ZRLMPI_INTEGRITY_LOSS the percentages of lost datagrams. `make soak` sends a million
-// messages with 1, 5 and 20 percent.
+// relay of zrlctl impair. It checks that each message is received once, in order and intact. With cloudfpga, a send may
+// instead end with a documented error, but a message whose send succeeded must have been received.
+// ZRLMPI_INTEGRITY_MESSAGES sets the number of messages per case, and ZRLMPI_INTEGRITY_LOSS the percentages of lost
+// datagrams. `make soak` sends a million messages with 1, 5 and 20 percent.
 func TestIntegrity(t *testing.T) {
 	messages, err := strconv.Atoi(cmp.Or(os.Getenv("ZRLMPI_INTEGRITY_MESSAGES"), "20000"))
 	if err != nil || messages < 2 {
@@ -51,12 +51,12 @@ func TestIntegrity(t *testing.T) {
 			}
 		})
 		t.Run("cloudfpga/udp/"+loss, func(t *testing.T) {
-			ranks, messages := 32, messages // a lost datagram costs 100 ms or more, so use many pairs
+			ranks, messages := 32, messages // use many pairs, because a lost datagram costs at least 100 ms
 			if few {
 				ranks, messages = 8, messages/20
 			}
-			// Faults that this profile cannot detect (section 11 of the protocol) are excluded: duplicate continuation
-			// datagrams, and reordered packets. On a busy machine, where round trips exceed time-outs, a packet delayed
+			// Exclude faults that this profile cannot detect (section 11 of the protocol): duplicate continuation
+			// datagrams, and reordered packets. On a busy machine, where round trips exceed timeouts, a packet delayed
 			// by 2 ms may be received during the next message.
 			x := newIntegrity(t, "udp", ranks, "loss "+loss+"%",
 				"packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%")
@@ -243,7 +243,7 @@ func (x *integrity) handshakes(messages int) {
 					}
 					if !ok {
 						failed.Add(1)
-						// Both programs start over once nothing is in transit.
+						// Both programs start over when nothing is in transit.
 						wait(ctx, 200*time.Millisecond)
 						if err := errors.Join(p.ends[0].Reset(b), p.ends[1].Reset(a)); err != nil {
 							t.Error(err)
@@ -258,7 +258,8 @@ func (x *integrity) handshakes(messages int) {
 	t.Logf("%d messages, %d of them ended with an error", sent.Load(), failed.Load())
 }
 
-// pair is two ranks that send messages to each other, one at a time. The content of a message follows from its number.
+// pair consists of two ranks that send messages to each other, one at a time. The number of a message determines its
+// content.
 type pair struct {
 	ends [2]*mpe.Engine
 	rng  *rand.Rand
@@ -314,8 +315,8 @@ func (p *pair) exchange(ctx context.Context, number uint32) (ok bool, err error)
 	return failed == nil, err
 }
 
-// receive receives until it gets the message with that number or ctx is done. An earlier message whose send failed may
-// be received first.
+// receive receives messages until it gets the one with the given number or ctx is done. It may first receive an earlier
+// message whose send failed.
 func (p *pair) receive(ctx context.Context, at int, number uint32) error {
 	buf := make([]byte, 2048*protocol.WordLen)
 	for {

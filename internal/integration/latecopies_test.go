@@ -21,8 +21,8 @@ import (
 )
 
 // TestLateCopies runs a stand-in that sends to a host, or echoes, while the relay of zrlctl impair delivers every tenth
-// DATA a second time, up to 8 ms late. No copy is received in place of the next message without a report.
-// ZRLMPI_COPIED_MESSAGES sets the number of messages per case.
+// DATA a second time, up to 8 ms late. It checks that no copy is received in place of the next message without a
+// report. ZRLMPI_COPIED_MESSAGES sets the number of messages per case.
 func TestLateCopies(t *testing.T) {
 	messages, err := strconv.Atoi(cmp.Or(os.Getenv("ZRLMPI_COPIED_MESSAGES"), "300"))
 	if err != nil {
@@ -121,11 +121,11 @@ func (s *copied) standIn(ctx context.Context, words, messages int, echo bool) er
 	return nil
 }
 
-// host counts the received messages that are not the next one, and how many of those went unreported from the message
-// before until the one after.
+// host receives messages. wrong counts the received messages that are not the next one. silent counts the wrong
+// messages that went unreported from the message before until the message after.
 func (s *copied) host(ctx context.Context, words, messages int, echo bool) (wrong, silent int, err error) {
 	buf := make([]byte, words*protocol.WordLen)
-	next, pending := 0, false // pending: a wrong message is not reported yet
+	next, pending := 0, false // pending: a wrong message has not been reported yet
 	before := uint64(0)
 	for range messages - messages/10 { // copies take the place of messages
 		if echo {

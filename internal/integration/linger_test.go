@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// lastAckLost is a socket that loses a rank's next acknowledgement and its next close.
+// lastAckLost is a socket that loses the next acknowledgement and the next close of a rank.
 type lastAckLost struct {
 	*udp.Conn
 	ack, end atomic.Bool
@@ -41,8 +41,8 @@ func (l *lastAckLost) SendPackets(peer int, packets []mpe.Packet) (int, error) {
 	return l.Conn.SendPackets(peer, packets)
 }
 
-// TestLastAckLost checks that a send succeeds even if its ACK is lost and the receiver closes as soon as it has the
-// message.
+// TestLastAckLost checks that a send succeeds even if its ACK is lost and the receiver closes as soon as it has
+// received the message.
 func TestLastAckLost(t *testing.T) {
 	for _, profile := range []string{"cloudfpga", "v0.9", "extended"} {
 		t.Run(profile, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// longCalls are lengths in words beyond 262,160, at which upstream's compiler was meant to split calls but does not: a
-// share of its k-means, and a longer one.
+// longCalls lists lengths in words beyond 262,160, at which upstream's compiler was meant to split calls but does not:
+// a share of its k-means, and a greater length.
 var longCalls = []int{600_000, 2_000_000}
 
 // echoProgram compiles an echo program for kernel exec.
@@ -49,7 +49,7 @@ func startKernel(t *testing.T, cfg *config.Config, rank int, kernel string, opts
 	})
 }
 
-// late is like patient, and allows for slow ACKs on a busy machine.
+// late extends patient to allow for slow ACKs on a busy machine.
 func late(t handshake.Timing) handshake.Timing {
 	t = patient(t)
 	t.Ack.First = 5 * time.Second
@@ -97,8 +97,8 @@ func sendAndReceive(t *testing.T, world *mpi.Comm, rank int, words []int32, back
 	}
 }
 
-// TestLongCallsAtOnce sends around a ring of ranks before any of them receives, over streams whose buffers are smaller
-// than the messages.
+// TestLongCallsAtOnce makes all ranks of a ring send before any of them receives, over streams whose buffers are
+// smaller than the messages.
 func TestLongCallsAtOnce(t *testing.T) {
 	for _, profile := range []string{"cloudfpga", "v0.9"} {
 		t.Run(profile, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestLongCallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestTooLong checks that a kernel continues after a message that was too long for it, and that a limit above the
+// TestTooLong checks that a kernel continues after a message that is too long for it, and that a limit above the
 // default can be set.
 func TestTooLong(t *testing.T) {
 	const longer = standin.DefaultWords + 1

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// longCable is a real transport that delays packets by a fixed time, in order.
+// longCable wraps a real transport. It delays packets by a fixed time and keeps their order.
 type longCable struct {
 	mpe.Transport
 	delay time.Duration

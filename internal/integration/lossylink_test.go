@@ -13,24 +13,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// lossyLink is a host's socket that loses packets of the cloudfpga profile in both directions, as far as deployed FPGAs
-// tolerate it. FPGAs acknowledge once, so their ACKs are never lost. They retransmit at most three times per message,
-// so at most two packets of each message are lost.
+// lossyLink is a host's socket that loses packets of the cloudfpga profile in both directions, to the extent that
+// deployed FPGAs tolerate. It never loses ACKs of FPGAs, which acknowledge only once. FPGAs retransmit at most three
+// times per message, so it loses at most two packets of each message.
 type lossyLink struct {
 	mpe.HandshakeTransport
 	mu   sync.Mutex
 	rng  *rand.Rand
-	safe []int // by peer: number of packets that must pass before the next loss
+	safe []int // for each peer, the number of packets that must pass before the next loss
 	lost int
 }
 
 const (
 	lossRate = 0.05
-	// safePackets is twice the number of packets of a message: the packets, and a retransmission of each.
+	// safePackets is twice the number of packets of a message, for the packets and one retransmission of each.
 	safePackets = 8
 )
 
-// loses decides whether to lose a packet from or to a peer.
+// loses reports whether to lose a packet from or to a peer.
 func (l *lossyLink) loses(peer int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *lossyLink) Recv(batch []mpe.RxPacket) (int, error) {
 }
 
 // lossyWorlds opens ranks like worldsWithFPGAs, with rank 0 as the host, which has a lossy link to all other ranks. All
-// time-outs are as on deployed nodes.
+// timeouts are as on deployed nodes.
 func lossyWorlds(t *testing.T, l layout, seed uint64) ([]*mpi.Comm, *lossyLink) {
 	t.Helper()
 	cfg := fpgaConfig(t, l, "", "")

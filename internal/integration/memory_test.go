@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
 )
 
-// TestIdlePeersTakeLittle checks that an engine needs only a few kilobytes for a peer without traffic.
+// TestIdlePeersTakeLittle checks that a peer without traffic costs an engine only a few kilobytes.
 func TestIdlePeersTakeLittle(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
@@ -42,7 +42,8 @@ func TestIdlePeersTakeLittle(t *testing.T) {
 	}
 }
 
-// engineOf creates an engine with the given peers, and returns the memory in bytes and the goroutines that it takes.
+// engineOf creates an engine with the given peers, and returns the number of bytes of memory and of goroutines that it
+// uses.
 func engineOf(t *testing.T, fpgas, others int) (bytes uint64, goroutines int) {
 	t.Helper()
 	tr := memnet.New(1 + fpgas + others).Transport(0)
@@ -89,9 +90,9 @@ func hostPeer(rank int, fpga bool) mpe.Peer {
 // crowdWords is the maximum length of a message to an FPGA.
 const crowdWords = 25_000
 
-// patient allows for long pauses within a message. With a thousand ranks on a few cores, a rank may pause longer than
-// any network, and retransmissions may overflow its socket. So no rank stops to retransmit, as an FPGA would, and
-// deadlines are long.
+// patient returns timing that allows for long pauses within a message. With a thousand ranks on a few cores, a rank may
+// pause longer than any network, and retransmissions may overflow its socket. Therefore no rank stops to retransmit, as
+// an FPGA would, and deadlines are long.
 func patient(t handshake.Timing) handshake.Timing {
 	t.FragmentGap = time.Minute
 	t.AckDeadline, t.DataDeadline = time.Minute, time.Minute

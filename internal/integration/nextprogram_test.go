@@ -22,16 +22,16 @@ import (
 
 const (
 	earlierSocket = "ZRLMPI_TEST_EARLIER_SOCKET"
-	// nextPauses lists the pauses between programs in TestNextProgram, separated by commas, such as 0s,1s,3s. If it is
-	// not set, the test does not pause and tries fewer operations.
+	// nextPauses is the environment variable that lists the pauses between programs in TestNextProgram, separated by
+	// commas, such as 0s,1s,3s. If it is not set, the test does not pause and tries fewer operations.
 	nextPauses = "ZRLMPI_NEXT_PROGRAM_PAUSES"
 )
 
-// earlierOps lists the operations during which a program ends.
+// earlierOps lists the operations in the middle of which a program ends.
 var earlierOps = []struct {
 	name  string
 	begin func(world *mpi.Comm, peer int, one, many []int32) (mpi.Request, error)
-	// sends is set if the operation may complete as soon as it has begun. Its messages, or the answers to them, then
+	// sends means that the operation may complete as soon as it has begun. Its messages, or the answers to them, then
 	// wait for the next program.
 	sends bool
 }{
@@ -90,8 +90,8 @@ var earlierOps = []struct {
 // fewOps is the number of earlierOps in each run by default.
 const fewOps = 6
 
-// earlierEnds lists the ways to end: killed while waiting, exit at once without notice, exit after an error of a wait,
-// or detach.
+// earlierEnds lists the ways in which a program ends: killed while it waits, exit at once without notice, exit after an
+// error of a wait, or detach.
 var earlierEnds = []string{"kill", "exit", "error", "detach"}
 
 // earlier is a program that ends in the middle of an operation. Its arguments are the rank, the operation, and the way
@@ -128,8 +128,8 @@ func earlier(socket string) {
 	_ = c.Close(ended())
 }
 
-// TestNextProgram checks that after programs that ended in the middle of an operation, the next programs on the same
-// ranks receive exactly the messages that they send each other.
+// TestNextProgram checks that after programs have ended in the middle of an operation, the next programs on the same
+// ranks receive exactly the messages that they send to each other.
 func TestNextProgram(t *testing.T) {
 	ops, pauses := len(earlierOps), []time.Duration{0}
 	if list := os.Getenv(nextPauses); list == "" {
@@ -175,7 +175,7 @@ func TestNextProgram(t *testing.T) {
 	}
 }
 
-// nextWorld is a daemon with two ranks, of which the first are hosts.
+// nextWorld is a daemon with two ranks. The first ranks are hosts, and any other is a stand-in.
 type nextWorld struct {
 	socket string
 	hosts  int

@@ -40,14 +40,15 @@ func wordsOf[T int32 | uint32](n int, word func(i int) int32) (words []T) {
 	return words
 }
 
-// nodeCollective is a collective call of a host, the root, and one node, whose program makes the calls that upstream's
-// compiler substitutes for it.
+// nodeCollective is a collective call between a host, which is the root, and one node. The node's program makes the
+// calls that upstream's compiler substitutes for the collective call.
 type nodeCollective struct {
 	name string
-	// node returns the node's calls that match call number k. The first of them is its call number at.
+	// node returns the node's calls that match collective call k. at is the number of the first of them among the
+	// node's calls.
 	node func(k, at, n int) []nodeCall
-	// host makes the call on communicator c with the n words in a, and the node's words in a[n:]. It returns the result
-	// and its expected value.
+	// host makes the call on communicator c with the n words in a, and the node's words in a[n:]. It returns the actual
+	// and the expected result.
 	host func(ctx context.Context, c *mpi.Comm, k, n int, a []int32) (got, want []int32, err error)
 }
 
@@ -97,7 +98,8 @@ var nodeCollectives = []nodeCollective{
 	}},
 }
 
-// nodeFault loses one datagram, numbered from the first in both directions, in calls of the given number of words.
+// nodeFault loses one datagram in calls of the given number of words. Datagrams are numbered from 0, over both
+// directions together.
 type nodeFault struct{ words, lost int }
 
 // nodeFaults lose SEND_REQUEST, CLEAR_TO_SEND, DATA or ACK of the first message, or a continuation datagram.
@@ -121,7 +123,7 @@ func (r *nodeRun) String() string {
 // collectiveLab runs collective calls at separate addresses.
 type collectiveLab struct {
 	t                   *testing.T
-	calls, mpe, program string // programs on upstream's library, the simulator, the program in C
+	calls, mpe, program string // programs on upstream's library, the simulator, and the program in C
 	ips                 [4]string
 }
 
@@ -251,7 +253,7 @@ func (l *collectiveLab) inC(ctx context.Context, r *nodeRun, file string) (lines
 }
 
 // TestCollectivesOfDeployedNodes makes a collective call twice between a host and a deployed node while a datagram is
-// lost. Each call completes with the right words or an error.
+// lost. It checks that each call completes with the right words or an error.
 func TestCollectivesOfDeployedNodes(t *testing.T) {
 	program := ""
 	if *allCollectives {
@@ -295,7 +297,7 @@ func TestCollectivesOfDeployedNodes(t *testing.T) {
 					l := lab
 					l.t = t
 					for i := int(next.Add(1)) - 1; i < len(runs); i = int(next.Add(1)) - 1 {
-						l.ips = labIPs(t) // new addresses for each run, as state of a node is kept per address
+						l.ips = labIPs(t) // new addresses for each run, because the state of a node is kept per address
 						v := l.verdict(&runs[i])
 						mu.Lock()
 						tally[v]++

@@ -158,7 +158,7 @@ func swap(t *testing.T, ranks []*node.Rank, size int) {
 
 func payload(r *node.Rank) int { return r.Engine.Snapshot().Peers[0].Extended.Payload }
 
-// swapUntil exchanges messages until the payload per packet of the first rank is within the given bounds.
+// swapUntil exchanges messages until the first rank's payload per packet is within the given bounds.
 func swapUntil(t *testing.T, ranks []*node.Rank, least, most int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; {
@@ -174,7 +174,7 @@ func swapUntil(t *testing.T, ranks []*node.Rank, least, most int) {
 	}
 }
 
-// Packets grow to the path MTU, and only probes are lost to find it.
+// TestPathMTU checks that packets grow to the path MTU, and that only probes are lost to find it.
 func TestPathMTU(t *testing.T) {
 	t.Run("direct", func(t *testing.T) {
 		for _, mtu := range []int{576, 1280, 1500, 9000, 65535} {
@@ -214,7 +214,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// When the MTU of a path shrinks, no message is lost and packets become shorter.
+// TestPathMTUShrinks checks that no message is lost when the MTU of a path shrinks, and that packets become shorter.
 func TestPathMTUShrinks(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		t.Run(fmt.Sprintf("router, silent %v", silent), func(t *testing.T) {
@@ -251,8 +251,8 @@ func TestPathMTUShrinks(t *testing.T) {
 	})
 }
 
-// Datagrams of cloudfpga are fragmented on a link with a smaller MTU, even if the rank also has a peer of the
-// extended profile, whose packets are not.
+// TestPathMTUOfOtherProfiles checks that datagrams of cloudfpga are fragmented on a link with a smaller MTU, even if
+// the rank also has a peer of the extended profile, whose packets are not fragmented.
 func TestPathMTUOfOtherProfiles(t *testing.T) {
 	a, b := direct(t, 1280, 1280)
 	b.ip(t, "addr add 10.9.0.3/24 dev eth0")

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// pattern fills a message with words that identify the message and the position.
+// pattern fills a message with words that identify both the message and the position.
 func pattern(buf []byte, from, number int) {
 	for i := 0; i+4 <= len(buf); i += 4 {
 		binary.LittleEndian.PutUint32(buf[i:], uint32(i/4)*2654435761+uint32(from)<<24+uint32(number))
@@ -33,9 +33,9 @@ func checkPattern(buf []byte, from, number int) error {
 	return nil
 }
 
-// TestDirectPlacement checks that payload is written directly into the buffers of receives while packets of other peers
-// are received and callers cancel receives. Every message is intact, and no buffer is modified after it was returned to
-// its caller.
+// TestDirectPlacement writes payload directly into the buffers of receives while packets of other peers are received
+// and callers cancel receives. It checks that every message is intact, and that no buffer is modified after it was
+// returned to its caller.
 func TestDirectPlacement(t *testing.T) {
 	const senders, messages = 3, 60
 	for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.Extended} {
@@ -114,7 +114,7 @@ func receiveAll(ctx context.Context, d mpe.Device, from, messages int) error {
 		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		// The buffer is ours again: later changes must stay.
+		// The buffer is ours again, so nothing may overwrite these changes.
 		for k := range buf {
 			buf[k] = 0xEE
 		}

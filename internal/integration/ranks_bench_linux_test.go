@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkAmongIdlePeers measures the round trip of 8 bytes to one rank of the extended profile, while the engine has
-// a number of idle peers with which it exchanged messages before. The time should not depend on their number.
+// other, idle peers with which it exchanged messages before. The time should not depend on their number.
 func BenchmarkAmongIdlePeers(b *testing.B) {
 	for _, n := range []struct{ fpgas, others int }{{0, 1}, {1, 1}, {0, 65}, {64, 1001}} {
 		b.Run(fmt.Sprintf("idle=%d", n.fpgas+n.others-1), func(b *testing.B) {

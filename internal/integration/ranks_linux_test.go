@@ -14,7 +14,7 @@ import (
 )
 
 // TestManyPeers exchanges messages between a rank with one socket and 64 FPGAs and 1,000 ranks of the extended profile
-// at once. The rank has no goroutine per peer.
+// at once. It checks that the rank has no goroutine per peer.
 func TestManyPeers(t *testing.T) {
 	const fpgas, others = 64, 1000
 	rounds := [][]int{{8, 1000, 4, 400}, {8, 1000, 100_000, 4}, {4, 1200, 4, 8}}
@@ -35,7 +35,7 @@ func TestManyPeers(t *testing.T) {
 		each += uint64(len(sizes))
 		t.Logf("round %d: %v", number, time.Since(start).Round(time.Millisecond))
 	}
-	// The timers of the stand-ins may be running a few.
+	// Timers of the stand-ins may be running in a few goroutines.
 	if n := runtime.NumGoroutine() - c.before; n > fpgas+10 {
 		t.Errorf("there are %d goroutines more than before", n)
 	}
@@ -60,15 +60,15 @@ func TestManyPeers(t *testing.T) {
 // roundTrips sends messages to many peers and receives the echoes.
 type roundTrips struct {
 	c *crowd
-	// groups are the numbers of peers that take part at the same time.
+	// groups lists the numbers of peers that take part at the same time.
 	groups []int
-	// noise is the source of message contents, and bufs are buffers for the echoes.
+	// noise is the source of message contents, and bufs holds buffers for the echoes.
 	noise []byte
 	bufs  [][]byte
 	ops   []*mpe.Request
 }
 
-// newRoundTrips divides the peers into groups such that the packets of a group fit into the rank's socket.
+// newRoundTrips divides the peers into groups whose packets fit into the rank's socket.
 func newRoundTrips(c *crowd) *roundTrips {
 	peers := c.fpgas + c.others
 	x := &roundTrips{c: c, noise: make([]byte, 4*peers+1_000_000)}
@@ -90,7 +90,7 @@ func newRoundTrips(c *crowd) *roundTrips {
 	return x
 }
 
-// data returns a message that differs from all others of its round and of other rounds.
+// data returns a message that differs from all others, in this round and in other rounds.
 func (x *roundTrips) data(number, rank, i, size int) []byte {
 	from := 4 * (rank + 2000*((8*number+i)%100))
 	return x.noise[from : from+size]
@@ -113,7 +113,7 @@ func (x *roundTrips) group(ctx context.Context, number, first, n int, sizes []in
 	for rank := first; rank < first+n; rank++ {
 		for i, size := range x.lengths(rank, sizes) {
 			buf := x.buf(len(x.ops)/2, size)
-			// A long message may be echoed after the next one.
+			// A long message may be echoed after the next message.
 			opts := mpe.Options{Tag: i}
 			r, err := x.c.engine.Irecv(rank, buf, opts)
 			if err != nil {
@@ -142,7 +142,8 @@ func (x *roundTrips) group(ctx context.Context, number, first, n int, sizes []in
 	return nil
 }
 
-// lengths returns the message lengths for a rank. A thousand long messages would take minutes on a busy machine.
+// lengths returns the message lengths for a rank. For ranks of the extended profile, it caps them, because a thousand
+// long messages would take minutes on a busy machine.
 func (x *roundTrips) lengths(rank int, sizes []int) []int {
 	if rank <= x.c.fpgas {
 		return sizes

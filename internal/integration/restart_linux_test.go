@@ -37,16 +37,16 @@ const restartOrder = "ZRLMPI_TEST_RESTART"
 
 func init() { testPrograms[restartOrder] = restarted }
 
-// order is the program of a process that runs rank 0.
+// order contains the instructions for a process that runs rank 0.
 type order struct {
-	// Config is the configuration of a job or of a daemon.
+	// Config is the configuration of a job or a daemon.
 	Config string
 	Daemon bool
 	State  string
 	// Calls exchange messages of Words words each with rank 1.
 	Calls []restartCall
 	Words int
-	// Later is the time of the calls after the start of the process.
+	// Later is the delay between the start of the process and the calls.
 	Later time.Duration
 }
 
@@ -128,10 +128,10 @@ func restartWords(n, i int) []uint32 {
 // restartCase is a test run.
 type restartCase struct {
 	node         string // fpga or cpu, or one of simulatedMPEs
-	daemon, send bool   // the rank sends messages, which a simulated MPE echoes
+	daemon, send bool   // the rank sends messages; a simulated MPE echoes them in either case
 	words        int
 	peer         bool // kill the node instead of the rank
-	sent         bool // kill at the nth packet sent by the rank, otherwise at the nth received
+	sent         bool // kill at the nth packet that the rank sends, or else at the nth that it receives
 	nth          int
 	down, later  time.Duration
 }
@@ -157,8 +157,8 @@ func (c restartCase) String() string {
 		c.words, c.node, c.nth, at, c.down, c.later)
 }
 
-// restartCases returns all runs with a kind of node: two consecutive messages, with either side killed at each packet
-// of the first.
+// restartCases returns all runs with a kind of node: two consecutive messages, with the rank or the node killed at each
+// packet of the first message.
 func restartCases(kind string, peer bool) (all []restartCase) {
 	for _, send := range []bool{true, false} {
 		for _, words := range []int{1, 346, 1000} {
@@ -329,7 +329,7 @@ func (l *restartLab) judge(c restartCase, n deployedNode, again *restartProcess)
 	}
 }
 
-// restartText is the error text about a restart of the rank (false) and of its peer (true).
+// restartText is the error text for a restart of the rank (false) and of its peer (true).
 var restartText = map[bool]string{false: "an earlier process of rank 0", true: "restart"}
 
 // restartProcess is a process that executes an order.
@@ -391,8 +391,9 @@ func (p *restartProcess) lines() (all []string) {
 	return all
 }
 
-// TestProcessIsRestarted kills the process of a rank, of a job or of a daemon, at a packet of an exchange and restarts
-// it soon. The rank completes the exchange, or reports within 30 s that the restart prevents that.
+// TestProcessIsRestarted kills the process of a rank, which belongs to a job or a daemon, at a packet of an exchange
+// and restarts it soon. It checks that the rank completes the exchange, or reports within 30 s that the restart
+// prevents that.
 func TestProcessIsRestarted(t *testing.T) {
 	for _, kind := range []string{"fpga", "cpu"} {
 		t.Run(kind, func(t *testing.T) {
@@ -410,7 +411,7 @@ func TestProcessIsRestarted(t *testing.T) {
 	}
 }
 
-// TestProgramCallsLaterThanItsPeerAsks kills the process after the peer sent CLEAR_TO_SEND. The next program sends
+// TestProgramCallsLaterThanItsPeerAsks kills the process after the peer sent CLEAR_TO_SEND. The next program sends only
 // after the peer's last CLEAR_TO_SEND.
 func TestProgramCallsLaterThanItsPeerAsks(t *testing.T) {
 	for _, kind := range []string{"fpga", "cpu"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// restartPace is the clock frequency of a simulated MPE in Hz. At this frequency, its time-outs take as long as on
+// restartPace is the clock frequency of a simulated MPE in Hz. At this frequency, its timeouts take as long as on
 // a deployed MPE.
 const restartPace = 500_000
 
@@ -33,13 +33,13 @@ func init() { atEnd = append(atEnd, simulators.RemoveAll) }
 
 func (c restartCase) simulated() bool { return simulatedMPEs[c.node] != nil }
 
-// restartMPE is a simulated MPE, in a daemon of this process. Its progress is observed at the relay.
+// restartMPE is a simulated MPE, in a daemon of this process. The relay observes its progress.
 type restartMPE struct {
 	cancel context.CancelFunc
 	ended  chan error
 
 	mu    sync.Mutex
-	calls []restartCall // of the rank, and not yet served by the MPE
+	calls []restartCall // calls of the rank that the MPE has not served yet
 	n     int
 	words int
 	bytes int // of the rank's message in transit
@@ -55,7 +55,7 @@ func newRestartMPE(t *testing.T, c restartCase, simulator, own, peer string) *re
 	return m
 }
 
-// start runs a daemon with a simulator at a separate address, and returns once the simulator receives packets.
+// start runs a daemon with a simulator at a separate address, and returns when the simulator receives packets.
 func (m *restartMPE) start(t *testing.T, simulator, own, peer string) {
 	t.Helper()
 	text := fmt.Sprintf("control: {socket: \"\"}\nhttp: {listen: \"\"}\nranks:\n  - {rank: 0, address: %q, peer: "+
@@ -97,7 +97,7 @@ func (m *restartMPE) stop() {
 	<-m.ended
 }
 
-// see observes a packet to the MPE. A complete message, or an ACK, takes the MPE to its next call.
+// see observes a packet to the MPE. A complete message, or an ACK, advances the MPE to its next call.
 func (m *restartMPE) see(fromHost bool, b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

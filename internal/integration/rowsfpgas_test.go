@@ -203,7 +203,7 @@ func newFPGARows(world *mpi.Comm, l layout) *fpgaRows {
 
 // matvec multiplies rows.
 func (f *fpgaRows) matvec(ctx context.Context) error {
-	shape := make([]int32, 5) // rows, columns, rows at a time, bytes of a number, pace
+	shape := make([]int32, 5) // rows, columns, rows at a time, bytes per number, and pace
 	if err := f.ints.bcast(ctx, shape); err != nil {
 		return err
 	}
@@ -230,8 +230,8 @@ func (f *fpgaRows) matvec(ctx context.Context) error {
 	return f.numbers.gather(ctx, y, nil)
 }
 
-// backsub solves equations. In a tree, where only rank 0 can be a root, the rank that computed an unknown sends it to
-// rank 0.
+// backsub solves equations. In a tree, where only rank 0 can be a root, the rank that has computed an unknown sends it
+// to rank 0.
 func (f *fpgaRows) backsub(ctx context.Context) error {
 	shape := make([]int32, 3) // unknowns, bytes of a number, pace
 	if err := f.ints.bcast(ctx, shape); err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// A collective call over shared buffers fails on all ranks if one rank closes before making the call. The error names
-// that rank, or one that has named it. A call fails nowhere if the rank had completed its part.
+// TestSharedBuffersOfARankThatEnds checks that a collective call over shared buffers fails on all ranks if one rank
+// closes before it makes the call. The error must name that rank, or a rank that has named it. The call must not fail
+// if the rank had completed its part.
 func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 	const ranks, last = 4, 3
 	devices := inProcess("profile: extended")(t, ranks)
@@ -35,7 +36,7 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 		_, err := o.Await(ctx)
 		return err
 	}
-	// The last rank is the root. It closes after publishing the data.
+	// The last rank is the root. It closes once it has published the data.
 	first := colltest.NewCase(coll.Allreduce, "shared", ranks, 0, 5)
 	var ops []mpe.Op
 	for rank := range ranks {
@@ -74,8 +75,8 @@ func TestSharedBuffersOfARankThatEnds(t *testing.T) {
 	}
 }
 
-// TestSharedBuffersOfManyCommunicators checks that freed communicators release their slots of the shared buffers, so a
-// program may create more communicators in sequence than there are slots.
+// TestSharedBuffersOfManyCommunicators checks that freed communicators release their slots of the shared buffers, so
+// that a program can create more communicators in sequence than there are slots.
 func TestSharedBuffersOfManyCommunicators(t *testing.T) {
 	const ranks, comms, calls = 4, 200, 3
 	devices := inProcess("profile: extended")(t, ranks)

@@ -20,7 +20,7 @@ import (
 )
 
 // TestLongMessagesBothWaysOverTCP sends more data between two ranks than all buffers between them hold, in both
-// directions at once. A rank must not stop reading because it is writing.
+// directions at once. A rank must not stop reading while it is writing.
 func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	const words = 8 << 20
 	entries := []rankmap.Entry{
@@ -52,7 +52,7 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	for rank := range mine {
 		mine[rank] = bytes.Repeat([]byte{byte(rank), 2, 3, 4, 5, 6, 7}, words*4/7+1)[:words*4]
 	}
-	for range 5 { // the requests must cross, which is likely in each round
+	for range 5 { // the requests must cross, which is likely in each of several rounds
 		var all sync.WaitGroup
 		start := make(chan struct{})
 		for rank, e := range engines {
@@ -79,9 +79,9 @@ func TestLongMessagesBothWaysOverTCP(t *testing.T) {
 	}
 }
 
-// TestSendToDeadStreamEnds has a peer over TCP clear a long message and fail in the middle of DATA: it dies, closes
-// the connection, or stops reading so that the window fills up. The send must end with an error, and the engine must
-// remain usable meanwhile.
+// TestSendToDeadStreamEnds sends a long message to a peer over TCP that clears it and fails in the middle of DATA: the
+// peer dies, closes the connection, or stops reading so that the window fills up. The send must end with an error, and
+// the engine must remain usable meanwhile.
 func TestSendToDeadStreamEnds(t *testing.T) {
 	const write, ack = 300 * time.Millisecond, 500 * time.Millisecond
 	for name, test := range map[string]struct {
@@ -92,7 +92,7 @@ func TestSendToDeadStreamEnds(t *testing.T) {
 		"long, dies":   {bytes: 64 << 10, dies: true},
 		"long, closes": {bytes: 64 << 10, closes: true},
 		"long, stalls": {bytes: 64 << 10},
-		// More than the buffers of both systems hold.
+		// More bytes than the buffers of both systems hold.
 		"window full, dies":   {bytes: 64 << 20, dies: true},
 		"window full, closes": {bytes: 64 << 20, closes: true},
 		"window full, stalls": {bytes: 64 << 20},
@@ -140,8 +140,8 @@ func TestSendToDeadStreamEnds(t *testing.T) {
 	}
 }
 
-// clearAndFail clears the message of the first connection. It then stops reading, or closes the connection after
-// reading a little, or dies and accepts no more connections. It answers nothing on later connections, and returns when
+// clearAndFail clears the message on the first connection. It then stops reading, or closes the connection after
+// reading a little, or dies and accepts no more connections. It sends no answer on later connections, and returns when
 // the listener is closed.
 func clearAndFail(t *testing.T, ln *net.TCPListener, closes, dies bool) {
 	for first := true; ; first = false {

@@ -24,11 +24,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// upstreamEnv names a program: testdata/pingpong.cpp, built with upstream's CPU library like users' programs.
+// upstreamEnv names a program: testdata/pingpong.cpp, built with upstream's CPU library as users build their programs.
 const upstreamEnv = "ZRLMPI_UPSTREAM_PINGPONG"
 
-// upstream returns the path of the program. No package contains upstream's library, so it is only available if the user
-// has built it.
+// upstream returns the path of the program. No package contains upstream's library, so the program is available only if
+// the user has built it.
 func upstream(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv(upstreamEnv)
@@ -39,8 +39,8 @@ func upstream(t *testing.T) string {
 	return path
 }
 
-// Addresses of the two ranks. Upstream's library increments ports from 2718 only for ranks that share an IP address,
-// so these are separate addresses that no other test uses.
+// Addresses of the two ranks. Upstream's library increments ports from 2718 only for ranks that share an IP address, so
+// the ranks have separate addresses, which no other test uses.
 var upstreamIPs = []string{"127.0.77.1", "127.0.77.2"}
 
 // engine starts our rank in a cluster of two.

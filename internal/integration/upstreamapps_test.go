@@ -63,7 +63,7 @@ func runHost(t *testing.T, cfg *config.Config, program string, args ...string) s
 	return out.String()
 }
 
-// TestExamplesMeetFPGAs runs our implementations of upstream's examples, of the host and of the FPGAs.
+// TestExamplesMeetFPGAs runs our implementations of upstream's examples, both as hosts and as FPGAs.
 func TestExamplesMeetFPGAs(t *testing.T) {
 	for _, x := range []example{jacobiExample, kmeansExample} {
 		for _, groups := range [][][]int{nil, groupsOf(upTo(1, 8))} {
@@ -108,8 +108,8 @@ func TestUpstreamHostsMeetKernels(t *testing.T) {
 }
 
 // TestUpstreamCollectives runs the code that upstream's compiler generates from its examples, for hosts and FPGAs, flat
-// and as a tree. Its hosts run with its FPGA programs in our stand-ins, and with our own Send and Recv in the same
-// order. Our host runs with its FPGA programs.
+// and as a tree. The generated hosts run with the generated FPGA programs in our stand-ins, and with our own Send and
+// Recv in the same order. Our host runs with the generated FPGA programs.
 func TestUpstreamCollectives(t *testing.T) {
 	source := newUpstreamSource(t)
 	const fpgas = 7

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// buildCalls builds testdata/calls.cpp with upstream's library, such that a write outside of a buffer ends the program.
+// buildCalls builds testdata/calls.cpp with upstream's library, such that the program exits when it writes outside of a
+// buffer.
 func buildCalls(t *testing.T) string {
 	t.Helper()
 	checkout := os.Getenv(sourceEnv)
@@ -24,7 +25,7 @@ func buildCalls(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "calls")
 	library := filepath.Join(checkout, "LIB/SW")
 	cmd := exec.CommandContext(t.Context(), "g++", "-std=c++11", "-g", "-w", "-pthread", "-fsanitize=address",
-		// MPI_Init uses the memory of a destroyed string.
+		// MPI_Init uses the memory of a string after its destruction.
 		"-fno-sanitize-address-use-after-scope",
 		"-I", library, "-o", path, "testdata/calls.cpp",
 		filepath.Join(library, "ZRLMPI.cpp"), filepath.Join(library, "zrlmpi_common.cpp"))
@@ -38,14 +39,14 @@ func buildCalls(t *testing.T) string {
 type callsProgram struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	// returned carries the lines that the program prints when calls return. It is closed when the program exits; err is
-	// then the exit error.
+	// returned receives the lines that the program prints when calls return. It is closed when the program exits; err
+	// is then the exit error.
 	returned chan string
 	err      error
 	stderr   bytes.Buffer
 }
 
-// startCalls starts the program as a rank of the cluster with these addresses, and waits until it has opened its
+// startCalls starts the program as a rank of the cluster with the given addresses, and waits until it has opened its
 // socket.
 func startCalls(t *testing.T, path string, rank int, ips []string) *callsProgram {
 	t.Helper()
@@ -118,7 +119,7 @@ func hexWords(words []uint32) string {
 	return b.String()
 }
 
-// overran reports whether the program exited because it wrote outside of a buffer. The channel returned must be closed.
+// overran reports whether the program exited because it wrote outside of a buffer. returned must be closed.
 func (p *callsProgram) overran() bool {
 	return p.err != nil && strings.Contains(p.stderr.String(), "AddressSanitizer")
 }

@@ -40,7 +40,7 @@ var libraryMade = sync.OnceValues(func() (string, error) {
 // upstreamAPI is a library with upstream's C++ API: upstream's own, or ours.
 type upstreamAPI struct {
 	name string
-	// compile starts a compiler command, and link ends it.
+	// compile begins a compiler command, and link completes it.
 	compile, link []string
 }
 
@@ -83,7 +83,7 @@ func (a upstreamAPI) build(t *testing.T, source string, options ...string) strin
 	return path
 }
 
-// apiPairs returns pairs of libraries: for rank 0, and for the other ranks.
+// apiPairs returns pairs of libraries: one for rank 0, and one for the other ranks.
 func apiPairs(t *testing.T) [][2]upstreamAPI {
 	t.Helper()
 	ours, its := ourAPI(t), itsAPI(t)
@@ -127,7 +127,7 @@ func runRanks(t *testing.T, n int, rank0, others string, env []string, args ...s
 	return out
 }
 
-// runLines is like runRanks with start-up lines. It returns the first error of a rank, which ends the other ranks.
+// runLines is runRanks with start-up lines. It returns the first error of a rank, which ends the other ranks.
 func runLines(ctx context.Context, lines [][]string, rank0, others string, env []string, args ...string) (string,
 	error) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
@@ -151,7 +151,8 @@ func runLines(ctx context.Context, lines [][]string, rank0, others string, env [
 	return printed[0], err
 }
 
-// asCPU makes ranks on our library treat the other ranks as using upstream's library, and asSoftware as using ours.
+// asCPU makes ranks on our library assume that the other ranks use upstream's library, and asSoftware that they use
+// ours.
 var asCPU, asSoftware = []string{"ZRLMPI_PEER=cpu"}, []string{"ZRLMPI_PEER=software"}
 
 // TestUpstreamAPI runs a program written for upstream's library on our library on both sides, for each assumption about
@@ -171,7 +172,7 @@ func TestUpstreamAPI(t *testing.T) {
 // host.
 func TestUpstreamAPIMeets(t *testing.T) {
 	program := ourAPI(t).build(t, "testdata/pingpong.cpp")
-	// The stand-in retransmits after an FPGA's time-outs, in real time. An oversubscribed host may exceed these for
+	// The stand-in retransmits after an FPGA's timeouts, in real time. An oversubscribed host may exceed these for
 	// longer messages.
 	t.Run("a stand-in", func(t *testing.T) { meetAStandIn(t, program, 600_000) })
 	t.Run("a host", func(t *testing.T) {
@@ -180,7 +181,8 @@ func TestUpstreamAPIMeets(t *testing.T) {
 	})
 }
 
-// TestUpstreamAPIFails checks that situations that would hang give an error line with the reason, and an exit code.
+// TestUpstreamAPIFails checks that situations in which upstream's library would hang cause an error line with the
+// reason, and an exit code.
 func TestUpstreamAPIFails(t *testing.T) {
 	api := ourAPI(t)
 	calls, pingpong := api.build(t, "testdata/calls.cpp"), api.build(t, "testdata/pingpong.cpp")
@@ -246,8 +248,8 @@ func TestUpstreamAPIFails(t *testing.T) {
 	})
 }
 
-// TestUpstreamAPILosses checks that between two programs on our library, a lost datagram has no effect, or in rare
-// cases ends in an error.
+// TestUpstreamAPILosses checks that between two programs on our library, a lost datagram has no effect or, in rare
+// cases, causes an error.
 func TestUpstreamAPILosses(t *testing.T) {
 	calls := ourAPI(t).build(t, "testdata/calls.cpp")
 	t.Setenv("ZRLMPI_PEER", "software")
@@ -258,8 +260,8 @@ func TestUpstreamAPILosses(t *testing.T) {
 	}
 }
 
-// TestUpstreamAPILossesWithUpstream checks losses with upstream's library on one side. A loss may end in an error or
-// make upstream's program wait forever, but never gives wrong words on our side.
+// TestUpstreamAPILossesWithUpstream checks losses with upstream's library on one side. A loss may cause an error or
+// make upstream's program wait forever, but must never cause wrong words on our side.
 func TestUpstreamAPILossesWithUpstream(t *testing.T) {
 	ours, its := ourAPI(t).build(t, "testdata/calls.cpp"), buildCalls(t)
 	t.Setenv("ZRLMPI_PEER", "cpu")
@@ -328,7 +330,7 @@ func loseOne(t *testing.T, i int, sender, receiver string) (outcome, string, err
 	return failed, lost, fmt.Errorf("both wait: %s%s", from.stderr.String(), to.stderr.String())
 }
 
-// next waits for a line of a program, until the program exits or lossTimeout expires.
+// next waits until a program prints a line or exits, or until lossTimeout expires.
 func next(p *callsProgram) (string, bool) {
 	select {
 	case line, ok := <-p.returned:
@@ -391,9 +393,9 @@ func TestUpstreamExamplesWithLosses(t *testing.T) {
 	}
 }
 
-// lossyNetwork creates a network that loses every hundredth datagram to a rank, and returns a function that turns a
-// program into one that runs there. Losses are not random: if both DATA and an ACK of the receiver's last message are
-// lost, the message may end with an error.
+// lossyNetwork creates a network that loses every hundredth datagram to a rank, and returns a function that makes a
+// program run there. Losses are not random, because the loss of both DATA and an ACK of the receiver's last message may
+// end the message with an error.
 func lossyNetwork(t *testing.T) func(program string) string {
 	t.Helper()
 	needs.Root(t, "upstream's programs with losses", "makes a network namespace")
@@ -424,7 +426,7 @@ func lossyNetwork(t *testing.T) func(program string) string {
 	}
 }
 
-// lossyLines returns start-up lines of ranks that do not treat each other as ranks of one host, where no datagram is
+// lossyLines returns start-up lines with which ranks do not treat each other as ranks of one host, where no datagram is
 // lost.
 func lossyLines(t testing.TB, n int) [][]string {
 	lines := startUpLines(t, n)

@@ -27,12 +27,12 @@ import (
 )
 
 const (
-	// lossesEnv sets the total number of lost datagrams.
+	// lossesEnv sets the total number of datagrams to lose.
 	lossesEnv = "ZRLMPI_UPSTREAM_LOSSES"
-	// busyEnv sets the number of busy processes per processor that run at the same time.
+	// busyEnv sets the number of busy processes per processor that run during the test.
 	busyEnv     = "ZRLMPI_UPSTREAM_BUSY"
 	lossWorkers = 6
-	// lossTimeout is longer than any time-out of a host or of upstream's library.
+	// lossTimeout is longer than any timeout of a host or of upstream's library.
 	lossTimeout = 20 * time.Second
 )
 
@@ -89,7 +89,7 @@ func keepBusy(t *testing.T) {
 	}
 }
 
-// outcome is the result of an exchange. If several apply, the first counts.
+// outcome is the result of an exchange. If several apply, the first one counts.
 type outcome string
 
 const (
@@ -144,8 +144,7 @@ func (c *lossTally) report(t *testing.T, losses int) {
 	}
 }
 
-// labIPs returns four addresses: of the host, of the relay in place of the host, of the program, and of the relay in
-// place of the program.
+// labIPs returns the addresses of the host, of the relay as the host, of the program, and of the relay as the program.
 func labIPs(t testing.TB) [4]string {
 	network := newPlace(t)
 	var ips [4]string
@@ -190,8 +189,8 @@ func (l *lossLab) stop() {
 	l.r = nil
 }
 
-// lossyExchange exchanges messages until a datagram is lost. An exchange may lose none, as the library may have sent
-// one of its datagrams earlier.
+// lossyExchange exchanges messages until a datagram is lost. An exchange may lose no datagram, because the library may
+// have sent one of its datagrams earlier.
 func (l *lossLab) lossyExchange(rng *rand.Rand) (outcome, string, error) {
 	for {
 		if o, lost, err := l.exchange(rng); lost != "" || o != delivered {
@@ -233,7 +232,7 @@ func (l *lossLab) exchange(rng *rand.Rand) (o outcome, detail string, err error)
 func (l *lossLab) toUpstream(ctx context.Context, words []uint32) (outcome, error) {
 	l.p.recv(0, len(words))
 	_, err := l.e.Send(ctx, 1, wordBytes(words), mpe.Options{})
-	// After an error, the program has already returned or crashed, or never will.
+	// After an error, the call of the program has already returned or crashed, or never will.
 	timeout := lossTimeout
 	if err != nil {
 		timeout = time.Second
@@ -296,10 +295,10 @@ type relay struct {
 	wg   sync.WaitGroup
 
 	mu   sync.Mutex
-	left int    // number of datagrams to forward before one is lost, if not negative
+	left int    // number of datagrams to forward before one is lost; negative means never
 	lost string // description of the lost datagram
 
-	// passing is called before each datagram is forwarded; it may be nil.
+	// passing, if not nil, is called before each datagram is forwarded.
 	passing func(fromA bool, b []byte)
 }
 
@@ -358,7 +357,7 @@ func (r *relay) loses(b []byte) bool {
 	return true
 }
 
-// lose makes the relay lose one datagram after forwarding the given number of them, or none if it is negative. It
+// lose makes the relay lose one datagram after it has forwarded the given number, or none if that is negative. It
 // returns the datagram lost since the last call.
 func (r *relay) lose(after int) string {
 	r.mu.Lock()

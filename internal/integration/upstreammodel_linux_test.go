@@ -22,14 +22,14 @@ import (
 const (
 	modelScripts = 240
 	modelWorkers = 4
-	// tick is the maximum deviation of the kernel's time-outs from the requested time.
+	// tick is the maximum deviation of the kernel's timeouts from the requested time.
 	tick = 10 * time.Millisecond
 )
 
-// errLate reports that the machine was too busy to distinguish the script's time-outs.
+// errLate reports that the machine was too busy for the timeouts of the script to be distinguished.
 var errLate = errors.New("the machine is too busy")
 
-// TestModelAgreesWithUpstream runs random scripts of calls, datagrams, time-outs and stop signals on the model of
+// TestModelAgreesWithUpstream runs random scripts of calls, datagrams, timeouts and stop signals on the model of
 // upstream's library and on the library itself. Both must send the same packets and deliver the same words, and overrun
 // their buffers in the same cases.
 func TestModelAgreesWithUpstream(t *testing.T) {
@@ -63,17 +63,18 @@ func TestModelAgreesWithUpstream(t *testing.T) {
 
 type scriptCounts struct{ agreed, crashes, packets, timeouts, returned, late atomic.Int64 }
 
-// script runs the library as rank 1, together with its model. Ranks 0 and 2, and an address of no rank, belong to the
-// test. Model time only advances when both are about to time out: until then, the library must get all earlier events.
+// script runs the library as rank 1, together with its model. Ranks 0 and 2, and an address without a rank, belong to
+// the test. Model time advances only when both are about to time out, because the library must have received all
+// earlier events by then.
 type script struct {
 	*rand.Rand
 	c     *scriptCounts
 	p     *callsProgram
 	m     *cpumodel.Model
 	addr  *net.UDPAddr
-	conns []*net.UDPConn // of ranks 0 and 2, and of no rank
+	conns []*net.UDPConn // of rank 0, of rank 2, and of no rank
 	now   time.Duration
-	// peer is the index of the peer rank of the current call, posted the number of words that it receives.
+	// peer is the index of the peer rank of the current call, and posted the number of words that the call receives.
 	peer, posted int
 	// since is the start of the library's current recvfrom, or an earlier time.
 	since time.Time
@@ -96,7 +97,7 @@ func runScript(t *testing.T, path string, seed uint64, network place, c *scriptC
 		got:  map[int][][]byte{}, want: map[int][][]byte{},
 	}
 	for i, last := range []int{1, 3, 9} {
-		// A program that is being started briefly shares the test's sockets.
+		// Retry, because a program that is being started briefly shares the test's sockets.
 		var conn *net.UDPConn
 		var err error
 		if !eventually(func() bool {
@@ -283,7 +284,7 @@ func (s *script) message(rank, n int) [][]byte {
 	return slices.Collect(slices.Chunk(b, protocol.MaxDatagram))
 }
 
-// disturbing returns datagrams that no rank is waiting for, or near misses.
+// disturbing returns datagrams for which no call is waiting, or near misses.
 func (s *script) disturbing() []incoming {
 	from := s.IntN(len(ranks))
 	rank := s.IntN(3)
@@ -296,7 +297,7 @@ func (s *script) disturbing() []incoming {
 		b := controlPacket(protocol.Type(1+s.IntN(4)), rank, 1)
 		i := s.IntN(len(b))
 		if i >= 9 && i < 12 {
-			i = 8 // not a source rank of a million, whose table entry may be anywhere in memory
+			i = 8 // not a source rank of a million, because the library would read memory far outside its table
 		}
 		b[i] ^= byte(1 + s.IntN(255))
 		if b[8] > 140 {
@@ -315,7 +316,7 @@ func (s *script) disturbing() []incoming {
 	for i := range b {
 		b[i] = byte(s.Uint32())
 	}
-	b[0] = 0 // the library may combine it with earlier memory contents to a start mark
+	b[0] = 0 // the library may combine it with old memory contents into a start mark
 	return []incoming{{from, b}}
 }
 
@@ -338,7 +339,7 @@ func (s *script) burst(in []incoming) error {
 	return s.awaitModel()
 }
 
-// inTime returns errLate if the library's time-out may have expired.
+// inTime returns errLate if the library's timeout may have expired.
 func (s *script) inTime() error {
 	at, timed := s.m.NextEvent()
 	if timed && time.Since(s.since) > at-s.now-tick {
@@ -347,7 +348,7 @@ func (s *script) inTime() error {
 	return nil
 }
 
-// timeOut waits for the time-out of both.
+// timeOut waits for the timeout of both.
 func (s *script) timeOut() error {
 	at, _ := s.m.NextEvent()
 	least := at - s.now
@@ -392,7 +393,7 @@ func (s *script) stop() error {
 	return s.awaitModel()
 }
 
-// awaitModel waits until the library has sent the model's packets and waits again.
+// awaitModel waits until the library has sent the packets that the model sent, and waits again.
 func (s *script) awaitModel() error {
 	for _, p := range s.m.TakePackets() {
 		s.want[p.To] = append(s.want[p.To], p.Bytes)
@@ -414,8 +415,8 @@ func (s *script) awaitModel() error {
 	return s.compare()
 }
 
-// settled reports whether the library has exited, or has sent its packets, read its socket as far as the current call
-// does, and sleeps.
+// settled reports whether the library has exited, or has sent its packets, has read its socket as far as the current
+// call does, and sleeps.
 func (s *script) settled() bool {
 	if s.runState() == 'Z' {
 		return true
@@ -445,7 +446,7 @@ func (s *script) runState() byte {
 	return 'Z'
 }
 
-// unread returns the number of bytes in the library's socket.
+// unread returns the number of unread bytes in the library's socket.
 func (s *script) unread() int {
 	b, err := os.ReadFile("/proc/net/udp")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// sourceEnv names a checkout of upstream's repository including its submodule.
+// sourceEnv names a checkout of upstream's repository, including its submodule.
 const sourceEnv = "ZRLMPI_UPSTREAM_SOURCE"
 
 // upstreamTools is the path of upstream's compiler in its repository.
@@ -18,7 +18,7 @@ const upstreamTools = "TOOLS/ZRLMPI.CC"
 // edit is a change to a file of upstream's. The old text must occur exactly once.
 type edit struct{ file, old, new string }
 
-// repairs are the edits without which nothing works.
+// repairs lists the edits without which nothing works.
 var repairs = []edit{
 	// The compiler: the variable is no longer defined.
 	{upstreamTools + "/zrlmpi_cc1.py", "    os.popen(patch_cmd).read()\n", ""},
@@ -26,8 +26,8 @@ var repairs = []edit{
 	{upstreamTools + "/examples/kmeans.cpp", "MPI_Init(NULL, NULL);", "MPI_Init(&argc, &argv);"},
 	// k-means: two of three counts start with uninitialized memory.
 	{upstreamTools + "/examples/kmeans.cpp", "      counts[i] = 0;", "      counts[i/VECTOR_DIM] = 0;"},
-	// Jacobi with collective calls: the compiler recognizes no other form of main, and in the program for FPGAs omits
-	// everything before it.
+	// Jacobi with collective calls: the compiler recognizes only int main, and omits everything before main from the
+	// program for FPGAs.
 	{upstreamTools + "/examples/jacobi2d-col.cpp", "void main( int argc", "int main( int argc"},
 	{upstreamTools + "/examples/jacobi2d-col.hpp", "void main( int argc", "int main( int argc"},
 }
@@ -56,8 +56,8 @@ type upstreamSource struct {
 	dir string
 }
 
-// newUpstreamSource copies the checkout. No package contains it and the tests download nothing, so the user must
-// provide it.
+// newUpstreamSource copies the checkout. The user must provide it, because no package contains it and the tests
+// download nothing.
 func newUpstreamSource(t *testing.T) upstreamSource {
 	t.Helper()
 	checkout := os.Getenv(sourceEnv)

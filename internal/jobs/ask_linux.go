@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// Budget is the number of bytes that may still be read from answers. Any number of goroutines may share one.
+// Budget is the number of bytes of answers that may still be read. Goroutines may share a budget.
 type Budget struct{ remaining atomic.Int64 }
 
 // NewBudget returns a budget of the given number of bytes.
@@ -29,9 +29,9 @@ func NewBudget(bytes int64) *Budget {
 	return b
 }
 
-// Ask sends a request to Request.Rank and returns the document of the answer, and the process that answered. The error
-// is ErrTooLong if a budget is exhausted, and an *OlderError if the process does not know the request. Without an
-// answer, pid is the process that should have answered, or 0.
+// Ask sends a request to Request.Rank. It returns the document of the answer, and the process that answered or, on
+// failure, should have answered; 0 means unknown. The error is ErrTooLong if a budget is exhausted, and an *OlderError
+// if the process does not know the request.
 func (j *Job) Ask(ctx context.Context, r query.Request, budgets ...*Budget) (text []byte, pid int, err error) {
 	conn, in, pid, err := j.request(ctx, r)
 	if err != nil {
@@ -78,8 +78,8 @@ func (j *Job) Stream(ctx context.Context, r query.Request) (io.ReadCloser, error
 // maxHead bounds the first line of an answer, in bytes.
 const maxHead = 4096
 
-// request sends a request to a rank and reads the head of the answer; the returned reader has the rest. It does not
-// wait for a process that accepts no connections.
+// request sends a request to a rank and reads the head of the answer. The returned reader reads the rest. If the
+// process does not accept the connection, request fails without waiting.
 func (j *Job) request(ctx context.Context, req query.Request) (_ *net.UnixConn, _ *bufio.Reader, pid int, err error) {
 	d, err := j.open()
 	if err != nil {

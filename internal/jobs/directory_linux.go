@@ -27,9 +27,9 @@ func Propose(launcher string) (path string, err error) {
 	return filepath.Join(base.Path(), jobsFolder, newID(launcher)), nil
 }
 
-// Make makes a directory for a job, and removes the sockets of killed processes of other jobs. If the usual places are
-// unusable, because another user has taken them, the directory is in a directory for temporary files: the job runs, but
-// tools do not find it, and warning is the reason. The caller must remove the directory.
+// Make creates a directory for a job, and removes the sockets of killed processes of other jobs. If the usual places
+// are unusable because another user has taken them, Make creates the directory among temporary files, where tools do
+// not find the job, and returns the reason as a warning. The caller must remove the directory.
 func Make(launcher string) (path string, warning, err error) {
 	Sweep()
 	if path, warning = Propose(launcher); warning == nil {
@@ -60,7 +60,7 @@ func makeDirectory(path string) error {
 // Remove removes the directory of a finished job, with its sockets.
 func Remove(directory string) error { return os.RemoveAll(directory) }
 
-// RemoveEmpty removes the directory of a job if it has no sockets.
+// RemoveEmpty removes the directory of a job if it contains no sockets.
 func RemoveEmpty(directory string) { _ = unix.Rmdir(directory) }
 
 // Sweep removes the sockets and directories left behind by killed processes of this user's jobs.
@@ -83,8 +83,8 @@ func Sweep() {
 	}
 }
 
-// Find returns this user's jobs on this host, with the ranks that listen. The error is an *UnsafeError if no job is
-// found, and jobs may have used other directories.
+// Find returns this user's jobs on this host, with the ranks that listen. The error is an *UnsafeError if Find sees no
+// job but had to skip unsafe directories, which may contain jobs.
 func Find() ([]Job, error) {
 	Sweep()
 	var found []Job
@@ -112,8 +112,8 @@ func Find() ([]Job, error) {
 	return found, nil
 }
 
-// FindOf returns the jobs of another user. All that is known of their processes is that they belong to this user. name
-// is the name of a job or of its directory.
+// FindOf returns the jobs of another user. It verifies only that their processes belong to that user. name is the name
+// of a job or of its directory.
 func FindOf(uid int, name string) ([]Job, error) {
 	open := func(path string) (*rendezvous.Dir, error) { return rendezvous.OpenOf(path, uid) }
 	var found []Job
@@ -188,7 +188,8 @@ func Ranks(directory string) []int {
 	return ranks
 }
 
-// ranksIn returns the ranks that listen in the directory of a job, and whether one of them is near.
+// ranksIn returns the ranks that listen in the directory of a job. near reports whether one of them is in this
+// process's network namespace.
 func ranksIn(dir *rendezvous.Dir) (ranks []int, near bool) {
 	names, _ := dir.Names(fs.ModeSocket)
 	for _, name := range names {

@@ -12,20 +12,21 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/query"
 )
 
-// EnvDirectory is the environment variable with the directory of a job, made by its launcher for the ranks on this
-// host.
+// EnvDirectory is the environment variable that holds the path of a job's directory, which the launcher creates for the
+// ranks on this host.
 const EnvDirectory = "ZRLMPI_JOB_DIRECTORY"
 
 // Job is a job with ranks on this host.
 type Job struct {
-	// Name is the name of its launcher, as returned by Name.
+	// Name is the name of the job's launcher, as returned by the function Name.
 	Name string
 	UID  int
-	// Directory is the path of the directory that has the sockets of its ranks.
+	// Directory is the path of the directory that contains the ranks' sockets.
 	Directory string
 	// Ranks are the ranks whose processes listen, in ascending order.
 	Ranks []int
-	// SameNetwork is true if a process of the job is in the caller's network namespace, for example in the same container.
+	// SameNetwork reports whether a process of the job is in the caller's network namespace, for example in the same
+	// container.
 	SameNetwork bool
 }
 
@@ -33,12 +34,12 @@ type Job struct {
 // same name.
 func (j *Job) ID() string { return filepath.Base(j.Directory) }
 
-// answerHead is the first line of an answer. Unless it has an Error, a document or a stream follows.
+// answerHead is the first line of an answer. Unless Error is set, a document or a stream follows.
 type answerHead struct {
 	// Version is the version of the process that answers.
 	Version int    `json:"version"`
 	Error   string `json:"error,omitempty"`
-	// Unknown is true if the process does not know the request, because its version is older.
+	// Unknown reports that the process is too old to know the request.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
@@ -57,15 +58,15 @@ var ErrNoAnswer = errors.New("the process has answered nothing: it has exited, o
 var ErrTooLong = errors.New("the answer is too long")
 
 const (
-	// maxJob is the maximum length of the name of a job in bytes.
+	// maxJob is the maximum length of a job's name in bytes.
 	maxJob = 64
 	// separator separates the name of a job from the random part of its directory's name. It does not occur in the
 	// random part.
 	separator = "."
 )
 
-// Name returns the name of a job for tools: the name of its launcher, with other characters than letters, digits, "-",
-// "." and "_" replaced.
+// Name returns the name that tools use for a job: the name of its launcher, in which it replaces all characters except
+// letters, digits, "-", "." and "_".
 func Name(launcher string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_' {
@@ -89,8 +90,8 @@ func NameOf(directory string) (name string, ok bool) {
 	return id[:i], true
 }
 
-// InheritedDirectory returns the directory that the launcher of a job passed in the environment, or "". It ignores the
-// directory of another job, whose process started this job's launcher.
+// InheritedDirectory returns the directory that the job's launcher passed in the environment, or "". It ignores a
+// directory inherited from another job, one of whose processes started this job's launcher.
 func InheritedDirectory(launcher string, getenv func(string) string) string {
 	dir := getenv(EnvDirectory)
 	if name, ok := NameOf(dir); !ok || name != Name(launcher) || !filepath.IsAbs(dir) {
@@ -105,8 +106,8 @@ func rankOf(socket string) (rank int, ok bool) {
 	return int(n), err == nil && socket == strconv.Itoa(int(n))
 }
 
-// UnsafeError reports that jobs of this user may exist that were not found, because another user has taken a place of
-// their directories or could replace it.
+// UnsafeError reports that jobs of this user may exist in directories that were not searched, because another user has
+// taken or could replace them.
 type UnsafeError struct{ Errs []error }
 
 // Error names the places.

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// requestTime bounds the time for a tool to send its request.
+	// requestTime limits how long a tool may take to send its request.
 	requestTime = time.Second
-	// answerTime bounds the time for a tool to read a part of an answer.
+	// answerTime limits how long a tool may take to read each part of an answer.
 	answerTime = 5 * time.Second
-	// acceptPause is the pause after an error of accept, which is usually a lack of descriptors.
+	// acceptPause is the pause after a failed accept, usually due to a lack of descriptors.
 	acceptPause = 100 * time.Millisecond
-	// maxTools is the maximum number of tools served at a time. Further ones receive an error.
+	// maxTools is the maximum number of tools served at the same time. Further tools receive an error.
 	maxTools = 16
-	// maxRequest exceeds the length of any request, in bytes.
+	// maxRequest is a bound in bytes that every request stays below.
 	maxRequest = 256
 )
 
@@ -35,7 +35,7 @@ type listener struct {
 	dir  *rendezvous.Dir
 	name string
 	fd   int
-	// closing is closed before the socket, ended when the socket is no longer in use.
+	// Close closes closing to interrupt a pause of serve. serve closes ended after it has closed the socket.
 	closing, ended chan struct{}
 }
 
@@ -85,7 +85,7 @@ func (l *listener) serve(handler query.Handler) {
 		}
 		select {
 		case tools <- struct{}{}:
-			go func() { // a tool that does not read must not block others
+			go func() { // a tool that does not read must not block other tools
 				if authorize(fd) {
 					answerRequest(fd, handler)
 				}
@@ -99,8 +99,8 @@ func (l *listener) serve(handler query.Handler) {
 	}
 }
 
-// authorize reports whether the peer of a connection gets an answer. It bounds the time of its request and of each
-// write.
+// authorize reports whether the peer of a connection is this user or root. It also sets time limits for reading the
+// request and for each write.
 func authorize(fd int) bool {
 	peer, err := rendezvous.PeerOf(fd)
 	if err != nil || peer.UID != 0 && peer.UID != os.Geteuid() {

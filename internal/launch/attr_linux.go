@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttributes returns the attributes of a rank's process: it is in a separate process group, and killed when the
-// thread that started it ends.
+// processAttributes returns the attributes of a rank's process: it runs in a separate process group, and the kernel
+// kills it when the thread that started it exits.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

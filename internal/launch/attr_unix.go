@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// processAttributes returns the attributes of a rank's process: it is in a separate process group.
+// processAttributes returns the attributes of a rank's process: it runs in a separate process group.
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func cores() ([]int, error) { return nil, errors.ErrUnsupported }

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// checkTime bounds the time to check all hosts.
+// checkTime limits the time for checking all hosts.
 const checkTime = 20 * time.Second
 
 // checkScript is the shell script of the check. Its arguments are a PATH and, for each program, a folder and the
@@ -66,7 +66,7 @@ func bySSH(getenv func(string) string) bool {
 	return true
 }
 
-// firstError returns the first error, with the number of further ones.
+// firstError returns the first error, followed by the number of further errors.
 func firstError(errs []error) (first error) {
 	more := 0
 	for _, err := range errs {

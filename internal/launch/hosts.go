@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// EnvHostFile is hydra's environment variable with the name of a host file: one host a line, and comments after #.
+// EnvHostFile is hydra's environment variable for the path of a host file, which contains one host per line, and
+// comments after #.
 const EnvHostFile = "HYDRA_HOST_FILE"
 
 // HostsOf returns the hosts named in the text of a host file.
@@ -19,8 +20,9 @@ func HostsOf(text string) (hosts []string) {
 	return hosts
 }
 
-// Hydra returns the command line by which MPICH's launcher runs a job on hosts. Each host is a name or an address,
-// optionally with a colon and the number of ranks it gets at a time. If hosts is empty, hydra reads the host file.
+// Hydra returns the command line by which MPICH's launcher runs a job on hosts. A host is a name or an address,
+// optionally followed by a colon and the number of ranks that the launcher assigns to it in each turn. If hosts is
+// empty, hydra reads the host file.
 func (j *Job) Hydra(hosts []string) []string {
 	args := []string{"mpiexec.hydra"}
 	if len(hosts) > 0 {

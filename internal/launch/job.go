@@ -12,9 +12,9 @@ import (
 // Program is a program run by some of the ranks.
 type Program struct {
 	Ranks int
-	// Args are the program, which is searched for in PATH, and its arguments.
+	// Args lists the program, which is searched for in PATH, and its arguments.
 	Args []string
-	// Env are environment variables (NAME=VALUE) that are added to this process's environment.
+	// Env lists environment variables (NAME=VALUE) to add to this process's environment.
 	Env []string
 	// Dir is the working directory; the default is the directory of this process.
 	Dir string
@@ -25,12 +25,12 @@ type Job struct {
 	Programs []Program
 	// Name identifies the job on this host; the default is derived from the process ID.
 	Name string
-	// ProcessRanks are the ranks of the processes, if the job has other ranks, such as FPGAs; nil if the processes are all
-	// ranks.
+	// ProcessRanks maps processes to ranks if the job also has ranks without a process, such as FPGAs. It is nil if
+	// each rank is a process.
 	ProcessRanks []ProcessRank
-	// Env are environment variables of all programs (NAME=VALUE).
+	// Env lists environment variables for all programs (NAME=VALUE).
 	Env []string
-	// Stdin is the input of rank 0; other ranks have none.
+	// Stdin is the input of rank 0. Other ranks have no input.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	// Label prefixes each line with the rank that printed it.
@@ -39,9 +39,9 @@ type Job struct {
 	Bind bool
 	// Signals are forwarded to all ranks. An interrupt or termination signal ends the job.
 	Signals <-chan os.Signal
-	// Progress is called with the ranks that the job is waiting for if that takes long.
+	// Progress, if the start takes long, is called with the ranks for which the job waits.
 	Progress func(text string)
-	// Verbose is called with the MPI library used by a rank of each program; may be nil.
+	// Verbose, if not nil, is called with the MPI library used by a rank of each program.
 	Verbose func(text string)
 }
 
@@ -91,11 +91,11 @@ type RankError struct {
 	Rank    int
 	process int
 	Program string
-	// Code is the exit code of the rank, or of the job if the rank has none.
+	// Code is the exit code of the rank, or the job's exit code if the rank has no exit code.
 	Code int
 	// Err describes the failure.
 	Err error
-	// RanksEnded is the number of other ranks that were ended because of it.
+	// RanksEnded is the number of other ranks that the launcher ended because of this failure.
 	RanksEnded int
 }
 
@@ -123,7 +123,7 @@ func (e *SignalError) Error() string {
 	return fmt.Sprintf("the job was ended by a signal: %v", e.Signal)
 }
 
-// ExitCode returns the exit code of a launcher for the error of a job.
+// ExitCode returns the exit code with which a launcher reports the error of a job.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -137,7 +137,7 @@ func ExitCode(err error) int {
 	return 1
 }
 
-// ranksText lists the ranks of processes, with their addresses if where is true and they are known.
+// ranksText lists the ranks of processes. If where is true, it includes their addresses, if known.
 func (j *Job) ranksText(processes []int, where bool) string {
 	const most = 8
 	var b strings.Builder

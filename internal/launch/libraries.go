@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 )
 
-// openMPI matches the libraries of Open MPI with which programs are linked, and the libraries that these load.
+// openMPI matches the libraries of Open MPI that programs are linked with, and the libraries that these load.
 var openMPI = regexp.MustCompile(`^lib(mpi(_\w+)?\.so\.[4-9]\d|open-(pal|rte)\.so)`)
 
 // anyMPI matches libraries with MPI's functions for C programs.
@@ -26,7 +26,7 @@ var errOpenMPI = errors.New("its programs find the other ranks only through its 
 	"process is a " +
 	"world of one rank: build the program with zrlmpicc, or start it with Open MPI's mpirun, without FPGAs")
 
-// failIfOpenMPI fails a job of several ranks if the given rank has not contacted the launcher and uses Open MPI.
+// failIfOpenMPI fails a job of several ranks if the given rank uses Open MPI and has not contacted the launcher.
 func (r *running) failIfOpenMPI(rank int) bool {
 	if r.server.State(rank) != pmi.Started || len(r.procs) == 1 && r.ProcessRanks == nil {
 		return false

@@ -13,7 +13,7 @@ import (
 // maxLineBuffer is the length in bytes beyond which a line is printed in pieces.
 const maxLineBuffer = 64 << 10
 
-// partialLineTime is the longest delay of an incomplete line: a prompt has no end.
+// partialLineTime limits how long an incomplete line is held back, so that prompts appear.
 const partialLineTime = 100 * time.Millisecond
 
 // output merges the output of all ranks by lines.
@@ -24,7 +24,7 @@ type output struct {
 	err error
 }
 
-// copy copies the output of a rank from its pipe, until the end.
+// copy copies the output of a rank from its pipe until the pipe is closed.
 func (o *output) copy(from *os.File, label string) {
 	held := make([]byte, 0, 4<<10)
 	chunk := make([]byte, 32<<10)
@@ -47,7 +47,7 @@ func (o *output) copy(from *os.File, label string) {
 		if len(held) > 0 {
 			deadline = time.Now().Add(partialLineTime)
 		}
-		_ = from.SetReadDeadline(deadline) // without one, a prompt would wait for the end of its line
+		_ = from.SetReadDeadline(deadline) // print a prompt although its line is incomplete
 	}
 }
 

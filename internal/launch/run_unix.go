@@ -31,11 +31,11 @@ var Signals = []os.Signal{
 
 // Time limits at the end of a job.
 const (
-	// endTime is the time for ranks to end by themselves after a signal.
+	// endTime is the time that ranks have to exit after a signal.
 	endTime = time.Second
-	// outputTime is the time for children of ranks to print, and to run, after the last rank has exited.
+	// outputTime is the time that children of ranks have to print and exit after the last rank has exited.
 	outputTime = time.Second
-	// closeTime is the maximum time between a rank's last line to its launcher and its exit.
+	// closeTime is the maximum time between the last line from a rank to its launcher and the rank's exit.
 	closeTime = time.Second
 )
 
@@ -55,16 +55,16 @@ type running struct {
 	done    chan struct{}
 	alive   int
 	failure *RankError
-	// cores are the cores to which ranks are bound, or nil.
+	// cores lists the cores to which ranks are bound, or is nil if they are not bound.
 	cores []int
-	// outputs are the pipes for the output of ranks.
+	// outputs lists the pipes that carry the output of ranks.
 	outputs []*os.File
 	// interrupted is the signal that ended the job; failed is true if a rank has failed since.
 	interrupted syscall.Signal
 	failed      bool
-	// killTimer receives when remaining processes are to be killed.
+	// killTimer receives when it is time to kill the remaining processes.
 	killTimer <-chan time.Time
-	// reported has the programs whose MPI library was reported.
+	// reported contains the programs whose MPI library has been reported.
 	reported map[*Program]bool
 }
 
@@ -76,7 +76,7 @@ type proc struct {
 	children bool // its process group outlived it
 }
 
-// event is an event of a rank: a line, its exit, or the end of its connection.
+// event is an event of a rank: it sent a line, closed its connection, or exited.
 type event struct {
 	rank   int
 	line   string
@@ -93,7 +93,8 @@ func (j *Job) Run() error {
 	return j.run(timer.C, func() { timer.Reset(nextProgress) })
 }
 
-// run is Run with a channel for the times of progress reports; again starts the timer again.
+// run is Run with a replaceable timer: it reports progress each time late receives, and then calls again to restart the
+// timer.
 func (j *Job) run(late <-chan time.Time, again func()) error {
 	r := &running{
 		Job: j, server: pmi.NewServer(j.numProcesses(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
@@ -195,7 +196,7 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 			return nil, fmt.Errorf("%w: %w", errDirectory, err)
 		}
 	}
-	cmd.SysProcAttr = processAttributes() // the signals of a terminal reach the ranks through this process only
+	cmd.SysProcAttr = processAttributes() // signals of a terminal must reach the ranks through this process only
 	cmd.Env = append(append(append(cmd.Environ(), r.Env...), program.Env...),
 		fmt.Sprintf("%s=%d", pmi.EnvFD, pmiFD), fmt.Sprintf("%s=%d", pmi.EnvRank, rank),
 		fmt.Sprintf("%s=%d", pmi.EnvSize, len(r.procs)),
@@ -347,7 +348,7 @@ func (r *running) answer(rank int, line string) {
 	r.recordFailure(r.failureOf(rank, 1, fmt.Errorf("has sent its launcher what cannot be answered: %w", err)))
 }
 
-// sendLine sends a line to the rank. It returns false if the buffer is full, because the rank does not read.
+// sendLine sends a line to the rank. It returns false if the socket's buffer is full because the rank does not read.
 func (p *proc) sendLine(line string) bool {
 	conn, err := p.launcher.SyscallConn()
 	if err != nil {
@@ -437,7 +438,7 @@ func (r *running) signalAll(s syscall.Signal) {
 	}
 }
 
-// reportProgress reports the ranks for which others are waiting.
+// reportProgress reports the ranks for which the other ranks are waiting.
 func (r *running) reportProgress() {
 	var missing []int
 	connected := false

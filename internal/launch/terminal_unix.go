@@ -14,8 +14,8 @@ import (
 // backgroundTime is the interval at which a background process checks whether it is in the foreground again.
 const backgroundTime = 300 * time.Millisecond
 
-// foreground returns a reader that reads from a terminal only while this process is in its foreground: in the
-// background, a read would stop the job (SIGTTIN). Other readers are returned unchanged.
+// foreground returns a reader that reads from a terminal only while this process is in the foreground, because a read
+// in the background would stop the job (SIGTTIN). If in is not a terminal, it returns in.
 func foreground(in io.Reader) io.Reader {
 	if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return &terminal{file}
@@ -38,7 +38,7 @@ func (t *terminal) Read(b []byte) (int, error) {
 			continue
 		}
 		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); err == nil {
-			// The job may have moved to the background meanwhile.
+			// Another process group may have taken the foreground meanwhile.
 			if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
 				return t.file.Read(b)
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Write writes the pages of a program and its commands into folder/man, and its completions for bash, zsh and fish into
-// folder/completions. It modifies the texts of root. The pages have the date of SOURCE_DATE_EPOCH.
+// Write writes the manual pages of a program and its commands into folder/man, and its completions for bash, zsh and
+// fish into folder/completions. It modifies the texts of root. The date of the pages comes from SOURCE_DATE_EPOCH.
 func Write(root *cobra.Command, version, folder string) error {
 	pages, completions := filepath.Join(folder, "man"), filepath.Join(folder, "completions")
 	if err := errors.Join(os.MkdirAll(pages, 0o755), os.MkdirAll(completions, 0o755)); err != nil {
@@ -35,8 +35,8 @@ func Write(root *cobra.Command, version, folder string) error {
 // escaper escapes special characters of Markdown.
 var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "[", `\[`)
 
-// prepare converts the texts of cmd and its subcommands, which are for terminals, to Markdown. A description keeps its
-// lines, because it may have tables. The description of a command with subcommands lists them.
+// prepare converts the texts of cmd and its subcommands from terminal format to Markdown. It keeps the line breaks of
+// descriptions, which may contain tables, and appends a list of the subcommands.
 func prepare(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true
 	description := cmp.Or(cmd.Long, cmd.Short+".")

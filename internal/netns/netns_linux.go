@@ -43,8 +43,8 @@ func New() (*Namespace, error) {
 	return namespace, nil
 }
 
-// onThread runs f on a thread that ends afterwards. It avoids the first thread of the process, whose namespace
-// represents the process for others: /proc/net shows it.
+// onThread runs f on a thread that exits afterwards. It avoids the main thread, because /proc/PID/net shows that
+// thread's namespace as the namespace of the process.
 func onThread(f func()) {
 	runtime.LockOSThread() // never unlocked, except on the first thread
 	if unix.Gettid() != unix.Getpid() {
@@ -73,7 +73,7 @@ func (n *Namespace) Do(f func()) {
 // Close closes the namespace. The kernel removes it when its last socket and process are gone.
 func (n *Namespace) Close() { close(n.jobs) }
 
-// Name returns the name of the namespace for the program ip: the ID of a thread in it.
+// Name returns a name of the namespace that the program ip accepts: the ID of a thread in the namespace.
 func (n *Namespace) Name() string { return strconv.Itoa(n.thread) }
 
 // RunIP runs commands of the program ip of iproute2 in the namespace.

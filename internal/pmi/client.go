@@ -43,11 +43,11 @@ func (e *Error) Error() string { return fmt.Sprintf("the launcher (PMI-1, %s): %
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errRefused is the cause of an error for which the launcher gives none.
+// errRefused reports that the launcher rejected a request without a reason.
 var errRefused = errors.New("it has refused the request")
 
-// NewClient returns a client for a connection to a launcher. It owns the connection unless it returns an error. rank
-// and size come from the environment set by the launcher.
+// NewClient returns a client for a connection to a launcher. The client owns the connection unless NewClient returns an
+// error. rank and size come from the environment that the launcher has set.
 func NewClient(ctx context.Context, conn Conn, rank, size int) (*Client, error) {
 	if size < 1 || rank < 0 || rank >= size {
 		return nil, fmt.Errorf("rank %d of a job of %d: ranks are 0 to its size minus 1", rank, size)
@@ -98,7 +98,7 @@ func (c *Client) Barrier(ctx context.Context) error {
 	return err
 }
 
-// Finalize notifies the launcher that the process no longer needs it, and closes the connection.
+// Finalize notifies the launcher that the process will send no more requests, and closes the connection.
 func (c *Client) Finalize(ctx context.Context) error {
 	_, err := c.request(ctx, "finalize", "finalize_ack")
 	c.conn.Close()

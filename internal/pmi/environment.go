@@ -8,9 +8,9 @@ import (
 
 // Environment variables by which a launcher identifies a process and its connection.
 const (
-	// EnvFD is the number of a descriptor connected to the launcher.
+	// EnvFD holds the number of a descriptor that is connected to the launcher.
 	EnvFD = "PMI_FD"
-	// EnvRank and EnvSize are the rank of the process and the number of processes of the job.
+	// EnvRank holds the rank of the process, and EnvSize the number of processes of the job.
 	EnvRank = "PMI_RANK"
 	EnvSize = "PMI_SIZE"
 )

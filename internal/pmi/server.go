@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Server is the launcher's side of a job. It answers the lines of each process. It has no goroutines or connections,
-// and is used by one goroutine at a time.
+// Server is the launcher's side of a job. It answers the lines of each process. It starts no goroutines, opens no
+// connections, and is used by one goroutine at a time.
 type Server struct {
 	name    string
 	mapping string
@@ -21,7 +21,7 @@ type State int
 
 // States of a process.
 const (
-	// Started: it has not contacted the launcher, and may not use MPI.
+	// Started: the process has not contacted the launcher, and may never use MPI.
 	Started State = iota
 	// Connected: it has joined the job.
 	Connected
@@ -43,10 +43,11 @@ type AbortError struct{ Code int }
 // Error includes the code.
 func (e *AbortError) Error() string { return fmt.Sprintf("the job is aborted with code %d", e.Code) }
 
-// maxKeys is the average number of keys that a process may put.
+// maxKeys is the maximum number of keys per process in the key-value space, on average over all processes.
 const maxKeys = 256
 
-// NewServer returns the server of a job of size processes, all on one host. name is the name of the key-value space.
+// NewServer returns the server of a job of size processes, which all run on one host. name is the name of the key-value
+// space.
 func NewServer(size int, name string) *Server {
 	return &Server{
 		name: name, keys: map[string]string{}, states: make([]State, size),
@@ -119,7 +120,7 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 	return answer(msg.command+"_result", "rc", "-1", "msg", "not_supported"), nil
 }
 
-// put stores a value. It returns the reason if it cannot, or "".
+// put stores a value and returns "". If it cannot store the value, it returns the reason.
 func (s *Server) put(m *message) string {
 	key, value := m.get("key"), m.get("value")
 	switch _, again := s.keys[key]; {

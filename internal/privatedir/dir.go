@@ -28,7 +28,7 @@ func (e *UnsafeError) Error() string { return e.Path + " " + e.Problem }
 // Is reports whether target is ErrUnsafe or fs.ErrPermission.
 func (e *UnsafeError) Is(target error) bool { return target == ErrUnsafe || target == fs.ErrPermission }
 
-// replacedProblem is the problem of a file that this user or root replaced while it was opened.
+// replacedProblem describes a file that this user or root replaced while it was being opened.
 const replacedProblem = "was replaced while it was opened: try again"
 
 // Dir is a directory to which only root and this process's user can write. Its methods may be called concurrently. All
@@ -48,8 +48,8 @@ func MakeIn(path string) (*Dir, error) { return open(path, 0, 0o700) }
 func Open(path string) (*Dir, error) { return open(path, 0, 0) }
 
 // MakeParents creates the missing directories above path with the given mode, and checks that no other user can
-// redirect path. The directory may belong to root, or have the sticky bit: then another user may create path before
-// this process does, but cannot replace files that this process creates there.
+// redirect path. The directory may belong to root, or have the sticky bit. In that case another user may create path
+// before this process does, but cannot replace files that this process has created.
 func MakeParents(path string, mode fs.FileMode) error {
 	abs, err := absolute(path)
 	if err == nil {
@@ -90,7 +90,7 @@ func (d *Dir) Join(name string) string { return filepath.Join(d.path, name) }
 // Close closes the directory. Open files are not affected.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// partialSuffix is the suffix of files that are not complete.
+// partialSuffix is the suffix of incomplete files.
 const partialSuffix = ".partial"
 
 // PartialOf returns the final name of a file, given its name before Commit. It returns false for the name of any other
@@ -154,8 +154,8 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 	return file.Commit()
 }
 
-// Open opens a file for reading. It must be a regular file of this process's user to which no other user may write, and
-// not a link.
+// Open opens a file for reading. The file must be a regular file, not a link. It must belong to this process's user,
+// and no other user may have write permission.
 func (d *Dir) Open(name string) (*os.File, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (d *Dir) Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile opens a file with Open and returns its content, at most the given number of bytes.
+// ReadFile opens a file with Open and returns its content. Files longer than most bytes cause an error.
 func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
 	f, err := d.Open(name)
 	if err != nil {

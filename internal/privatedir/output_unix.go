@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Output creates the file that a user has named, or empties the one that exists, for writing. The directory may be one
-// to which other users may write, such as /tmp; there, it follows no link that another user can have made, and opens no
-// file of another user and none with several links. This is what the kernel's fs.protected_symlinks, protected_regular
-// and protected_hardlinks do where they are set.
+// Output creates a file named by the user, or truncates an existing one, and opens it for writing. In a directory that
+// other users may write to, such as /tmp, it does not follow links that another user may have made, and rejects files
+// of other users and files with several links. The kernel does the same if fs.protected_symlinks, protected_regular and
+// protected_hardlinks are set.
 func Output(path string, mode fs.FileMode) (*os.File, error) {
 	abs, err := absolute(path)
 	if err != nil {
@@ -57,7 +57,7 @@ func (w *walker) openNew(name, path string, mode fs.FileMode) (int, error) {
 	return fd, nil
 }
 
-// openOwn opens an existing file in the current directory that only this user can have created.
+// openOwn opens an existing file in the current directory. It rejects files that another user may have created.
 func (w *walker) openOwn(name, path string) (int, error) {
 	fd, err := unix.Openat(w.fd, name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {

@@ -64,8 +64,8 @@ func (e pathErrors) Error() string {
 // Unwrap returns the errors.
 func (e pathErrors) Unwrap() []error { return e }
 
-// runtimePaths returns paths in existing directories, and a path in the home directory, or "". The latter is needed
-// because another user may have taken the names in shared directories.
+// runtimePaths returns paths in existing shared directories, and a path in the home directory, or "". The home
+// directory serves as a fallback if another user has taken the names in the shared directories.
 func runtimePaths(uid int) (shared []string, home string) {
 	own := uid == os.Geteuid()
 	add := func(dir, name string) {
@@ -75,7 +75,7 @@ func runtimePaths(uid int) (shared []string, home string) {
 	}
 	if own {
 		add(os.Getenv("XDG_RUNTIME_DIR"), program)
-		service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // of a systemd unit, which may see no other
+		service, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":") // a systemd unit may have no other
 		add(service, program)
 	}
 	add(filepath.Join("/run/user", strconv.Itoa(uid)), program)
@@ -97,8 +97,8 @@ func runtimePaths(uid int) (shared []string, home string) {
 	return shared, home
 }
 
-// StatePath returns the path of this user's directory for persistent state: in $XDG_STATE_HOME, or in ~/.local/state
-// if that is not an absolute path.
+// StatePath returns the path of this user's directory for persistent state. It is in $XDG_STATE_HOME if that is an
+// absolute path, and otherwise in ~/.local/state.
 func StatePath() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, program), nil

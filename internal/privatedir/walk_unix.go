@@ -39,7 +39,7 @@ func openRoot(path string, parents, last fs.FileMode) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only this user can have replaced it meanwhile.
+	// Only this user can have replaced the directory meanwhile.
 	info, err := root.Stat(".")
 	if err == nil && !w.isSame(info) {
 		err = &UnsafeError{path, replacedProblem}
@@ -59,8 +59,8 @@ func checkParents(path string, mode fs.FileMode) error {
 	return err
 }
 
-// ServiceOwner returns the owner of the directory of a file, if it is a directory in /run to which no other user may
-// write. Service managers make such directories for a user: no other user can have created the file.
+// ServiceOwner returns the owner of the directory of a file, if that is a directory in /run to which no other user may
+// write. Service managers create such directories for a user, so no other user can have created the file.
 func ServiceOwner(path string) (uid int, ok bool) {
 	run, err := walk("/run", 0, 0)
 	if err != nil {
@@ -94,9 +94,9 @@ type walker struct {
 	allowsForeign bool
 }
 
-// walk opens the directories of an absolute path in sequence and checks each. A symbolic link restarts it at the root.
-// It creates missing directories with mode parents, and the last one with mode last, unless the mode is 0. The caller
-// must close the walker.
+// walk opens the directories of an absolute path one after the other, and checks each. A symbolic link restarts the
+// walk at the root. Missing directories are created with mode parents, and the last one with mode last, unless the mode
+// is 0. The caller must close the walker.
 func walk(path string, parents, last fs.FileMode) (*walker, error) {
 	w := &walker{fd: -1}
 	if err := w.walkTo(path, parents, last); err != nil {
@@ -159,8 +159,8 @@ func (w *walker) restart() error {
 	return w.check()
 }
 
-// enter moves to a subdirectory of the current directory. It creates the subdirectory with the given mode, unless that
-// is 0. If the name is a symbolic link, it returns the target and does not move.
+// enter moves to a subdirectory of the current directory, which it creates with the given mode unless mode is 0. If the
+// name is a symbolic link, enter returns the target and does not move.
 func (w *walker) enter(name string, mode fs.FileMode) (target string, err error) {
 	path := filepath.Join(w.path(), name)
 	fd, err := w.openDirectory(name)
@@ -288,8 +288,8 @@ func checkFile(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Lock waits until no other process holds the lock of the directory, and takes it. The lock is released by unlock, and
-// at the end of the process.
+// Lock locks the directory, and waits while another process holds the lock. The lock is released by unlock, and when
+// the process exits.
 func (d *Dir) Lock() (unlock func(), err error) {
 	f, err := d.root.Open(".")
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 const oversubscribedBudget = 2 * time.Millisecond
 
 var (
-	// pollingCallers is the number of callers in the process that are polling. Each of them occupies a core.
+	// pollingCallers is the number of polling callers in the process. Each of them occupies a core.
 	pollingCallers atomic.Int32
-	// sleepingCallers is the number of callers that are waiting without polling.
+	// sleepingCallers is the number of callers that wait without polling.
 	sleepingCallers atomic.Int32
 	// maxRunnable is the number of goroutines of the process that can run at the same time.
 	maxRunnable atomic.Int32
@@ -41,7 +41,8 @@ type SpinPolicy struct {
 	maxPollers     int32 // maximum number of polling callers in the process
 	// pollsPerPause is the number of polls between two pauses.
 	pollsPerPause atomic.Int32
-	// attached is set for an attached program. pollsPerYield is the number of polls between two yields of its callers.
+	// attached reports whether the callers belong to an attached program. pollsPerYield is the number of polls between
+	// two yields of its callers.
 	attached      bool
 	pollsPerYield atomic.Int32
 	// avoidedCPU, if not nil, returns the number of the processor that callers should move away from. examinedAt is the
@@ -90,9 +91,9 @@ func (p *SpinPolicy) recordWait(d time.Duration) {
 	p.mu.Unlock()
 }
 
-// Sleep waits for a value on c without polling. If ctx ends first, it returns the cause of ctx. The sender of the value
-// must already know c. polled is the time that the caller has polled before, as returned by Spin.End. If it is 0, the
-// wait is not recorded.
+// Sleep waits for a value on c without polling. If ctx is done first, it returns the cause. The sender of the value
+// must already know c. polled is the time for which the caller polled before, as returned by Spin.End, or 0 if the wait
+// should not be recorded.
 func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	start := time.Now()
 	sleepingCallers.Add(1)

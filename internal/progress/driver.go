@@ -9,24 +9,24 @@ import (
 
 // Source is polled for events. Only one goroutine at a time, the owner, calls its methods.
 type Source interface {
-	// Poll handles all pending events and returns their number. It never blocks. After the error ErrSourceEnded, the
-	// source is never polled again; after any other error, it is not polled for a while.
+	// Poll handles all pending events and returns their number. It never blocks. After it returns ErrSourceEnded, the
+	// source is never polled again; after any other error, it is not polled for errorPause.
 	Poll() (int, error)
 	// Sleep announces that Poll will not be called until the descriptor becomes readable. It returns false if
 	// there are already events that Poll has not returned.
 	Sleep() bool
 }
 
-// Watch is a descriptor that the process's poller watches, from a call of Arm until the descriptor becomes
-// readable once. It is meant for descriptors that waiting callers read, which need to be watched only while no
-// caller polls. Go's own poller cannot do this: it wakes up a thread for every event, even for events that a
-// polling caller is about to find.
+// Watch is a descriptor that the process's poller watches, from a call of Arm until the descriptor becomes readable
+// once. Watches serve descriptors that polling callers read themselves, and that need to be watched only while no
+// caller polls. Go's own poller cannot do this: it wakes up a thread for every event, even for events that a polling
+// caller is about to find.
 type Watch interface {
 	// Arm starts to watch the descriptor until it becomes readable. Arm must not be called after Remove, nor
 	// concurrently with another call of Arm or with unregister.
 	Arm() error
-	// Remove ends the Watch. After Remove has returned, the function passed to NewWatch is not running and will
-	// not be called again. The descriptor must still be open. That function must not call Remove.
+	// Remove ends the Watch. After Remove has returned, the function passed to NewWatch is not running and will not be
+	// called again. The descriptor must still be open. The function passed to NewWatch must not call Remove.
 	Remove()
 	// unregister removes a descriptor that is not armed from the kernel's set until the next call of Arm. While
 	// a descriptor is registered, each datagram costs its sender another 0.2 µs on loopback, even if nothing is
@@ -36,7 +36,7 @@ type Watch interface {
 	postpone(d time.Duration)
 }
 
-// ErrSourceEnded is returned by Poll if no further event will ever arrive. The source is then no longer polled.
+// ErrSourceEnded is returned by Poll if no further event will ever arrive. It ends the polling of the source.
 var ErrSourceEnded = errors.New("the source has closed")
 
 // sourceEnded is the result of Driver.poll after Poll has returned ErrSourceEnded.
@@ -45,10 +45,10 @@ const sourceEnded = -1
 // errorPause is the time for which a source is not polled after an error.
 const errorPause = 10 * time.Millisecond
 
-// Between their calls, callers compute. Waking up the process for every event would then slow them down, and so
-// would polls on the same core. The poller therefore polls such a source at an interval, which is passed to
-// Add. An event that arrives while callers compute waits no longer than the interval, or than the postponement
-// that followed the last call.
+// Callers compute between their calls. Waking up the process for every event would slow down their computation, and so
+// would polls on the same core. The poller therefore polls such a source at an interval, which is passed to Add. An
+// event that arrives while callers compute waits no longer than the interval, or than the postponement that followed
+// the last call.
 const (
 	// NetworkInterval is the interval for network packets. Peers have timeouts within which they must be answered.
 	NetworkInterval = 2 * time.Millisecond
@@ -62,7 +62,7 @@ const (
 	// which callers read the clock to postpone it, if each of these polls found something immediately.
 	maxPostpone   = 16 * time.Millisecond
 	postponePolls = 16
-	// awayTime is the time for which callers must not have read the clock to count as away.
+	// awayTime is the time since a caller last read the clock after which callers count as away.
 	awayTime = time.Millisecond
 )
 
@@ -78,8 +78,8 @@ type Driver struct {
 
 	owned atomic.Bool
 	armed atomic.Bool
-	// visits is the number of times that a caller has owned the source, and seenVisits is the value of visits when the
-	// poller last read it. Only the owner may access both.
+	// visits is the number of times that a caller has owned the source, and seenVisits its value at the poller's last
+	// read. Only the owner may access them.
 	visits, seenVisits uint32
 	// seenCalls is the number of calls that the group's owner reported at the poller's last poll. Only the owner of
 	// the source may access it.
@@ -94,7 +94,7 @@ type Driver struct {
 	// postponedAt is the time at which a caller last postponed the poller's polls.
 	postponedAt atomic.Int64
 
-	// retryAt is the time until which a source is not polled after an error. Only the owner may access it.
+	// retryAt is the time at which polling resumes after an error. Only the owner may access it.
 	retryAt time.Duration
 }
 
@@ -113,7 +113,7 @@ func (d *Driver) acquireToPoll() bool {
 	}
 	if d.unarmedPolls++; d.unarmedPolls >= unregisterAfter && !d.armed.Load() {
 		d.watch.unregister()
-		d.unarmedPolls = math.MinInt // do this only once until it is armed again
+		d.unarmedPolls = math.MinInt // only once until the descriptor is armed again
 	}
 	return true
 }
@@ -165,8 +165,7 @@ func (d *Driver) drain() bool {
 	return true
 }
 
-// watchUnowned makes the poller watch the source. It does nothing if the source has an owner, because the
-// owner's release then does it.
+// watchUnowned makes the poller watch the source. If the source is owned, it does nothing, because release will do so.
 func (d *Driver) watchUnowned() {
 	if !d.armed.Load() && d.acquire() {
 		d.arm()
@@ -189,7 +188,7 @@ func (d *Driver) arm() {
 			d.group.owner.Armed()
 		}
 	}
-	d.release() // arms it again if needed: the poller cannot poll an owned source
+	d.release() // release arms the source again if needed, because the poller cannot poll an owned source
 }
 
 // deadline is called by the poller when the source's descriptor is readable, and when the time that it last returned

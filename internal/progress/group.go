@@ -17,13 +17,12 @@ type Owner interface {
 	// Tick is called every few microseconds by callers that poll, and by the poller after each of its polls.
 	// The owner then handles the timers that have expired.
 	Tick(now time.Duration)
-	// Calls returns the number of calls that callers have made. Calls that never polled, because their event had
-	// already arrived, count as well.
+	// Calls returns the number of calls that callers have made, including calls that found their event without polling.
 	Calls() uint32
 	// Armed is called when the poller starts to watch a source. While the poller watches all sources, Tick is
 	// not called until the next event.
 	Armed()
-	// Failed is called with the error of a source. The source is then not polled for a while.
+	// Failed is called with the error of a source, which is then not polled for errorPause.
 	Failed(err error)
 }
 
@@ -36,29 +35,28 @@ type Group struct {
 	owner   Owner
 	spin    SpinPolicy
 	drivers []*Driver
-	// clockReadAt is the time at which a caller last read the clock. pollingSince is the time at which callers last
+	// clockReadAt is the time at which a caller last read the clock, and pollingSince the time at which callers last
 	// began to poll after having been away.
 	clockReadAt, pollingSince atomic.Int64
 }
 
-// Init initializes a group without sources. owner may be nil if nothing but the sources needs handling.
-// oversubscribed has the same meaning as in SpinPolicy.Init.
+// Init initializes a group without sources. owner may be nil if only the sources need handling. oversubscribed has the
+// same meaning as in SpinPolicy.Init.
 func (g *Group) Init(owner Owner, oversubscribed bool) {
 	g.owner = owner
 	g.spin.Init(oversubscribed)
 }
 
-// PollAlone lets callers poll on an oversubscribed host even while callers of other groups poll. It is meant
-// for sources that nothing else polls, each of which has its own caller, which waits for another process.
-// avoided may be nil. Otherwise, it returns the number of the processor on which that process polls, or a
-// negative number.
+// PollAlone allows callers to poll on an oversubscribed host even while callers of other groups poll. It suits sources
+// that nothing else polls, and whose only caller waits for another process. avoided returns the number of the processor
+// on which that process polls, or a negative number if it is unknown; avoided may be nil.
 func (g *Group) PollAlone(avoided func() int) {
 	g.spin.maxPollers, g.spin.attached, g.spin.avoidedCPU = cores(), true, avoided
 }
 
-// Add adds a source whose descriptor fd becomes readable when an event arrives. The poller starts to watch it
-// at the next call of Watch. While callers compute between their calls, the poller polls the source at the
-// interval. Add fails if the system has no poller or cannot watch the descriptor.
+// Add adds a source whose descriptor fd becomes readable when an event arrives. The poller starts to watch the source
+// at the next call of Watch. While callers compute between their calls, the poller polls the source at the interval.
+// Add fails if the system has no poller or cannot watch the descriptor.
 func (g *Group) Add(fd int, src Source, interval time.Duration) error {
 	d := &Driver{group: g, source: src, interval: interval}
 	var err error
@@ -107,9 +105,8 @@ func (g *Group) Watch() {
 	}
 }
 
-// Poll polls the sources until done is set, c has a value, ctx ends, or sleeping becomes better than polling.
-// done and c may be nil. If the caller should now sleep, Poll returns how long it has polled; otherwise, it
-// returns 0.
+// Poll polls the sources until done is set, c has a value, ctx is done, or sleeping becomes better than polling. done
+// and c may be nil. If the caller should now sleep, Poll returns how long it has polled; otherwise, it returns 0.
 func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) (polled time.Duration) {
 	if len(g.drivers) == 0 || ctx.Err() != nil {
 		return 0
@@ -119,7 +116,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 		return 0
 	}
 	var mine uint64      // the drivers that this call owns
-	signaled := c != nil // avoid a useless runtime call for len of a nil channel in each poll
+	signaled := c != nil // avoid a runtime call for the len of a nil channel in each poll
 	for {
 		for i, driver := range g.drivers {
 			if mine&(1<<i) == 0 {
@@ -216,8 +213,8 @@ func (g *Group) PollOnce() {
 	}
 }
 
-// Drain polls each source until it has no events left, but only a limited number of times, because there may be
-// a flood of events. It skips sources that have an owner.
+// Drain polls each source until it reports no more events, up to a maximum number of polls, because there may be a
+// flood of events. It skips sources that have an owner.
 func (g *Group) Drain() {
 	for _, d := range g.drivers {
 		if d.acquire() && d.drain() {
@@ -226,15 +223,14 @@ func (g *Group) Drain() {
 	}
 }
 
-// Sleep waits for a value on c without polling. If ctx ends first, it returns the cause of ctx. The sender of
-// the value must already know c, and Waiting must include the caller. polled is the result of Poll.
+// Sleep waits for a value on c without polling. If ctx is done first, it returns the cause. The sender of the value
+// must already know c, and Waiting must include the caller. polled is the result of Poll.
 func (g *Group) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	g.Watch()
 	return g.spin.Sleep(ctx, c, polled)
 }
 
-// Await waits for a value on c, first polling and then sleeping. If ctx ends first, it returns the cause of
-// ctx.
+// Await waits for a value on c, first polling and then sleeping. If ctx is done first, it returns the cause.
 func (g *Group) Await(ctx context.Context, c <-chan struct{}) error {
 	polled := g.Poll(ctx, nil, c)
 	select {
@@ -252,8 +248,8 @@ func (g *Group) AwaitSleeping(ctx context.Context, c <-chan struct{}, polled tim
 	return g.Sleep(ctx, c, polled)
 }
 
-// Heartbeat returns nil if the poller shows before ctx is done that it can still handle events, and an error
-// otherwise. The poller polls the sources when an event arrives.
+// Heartbeat returns nil if the poller proves before ctx is done that it still handles events, and an error otherwise.
+// The poller polls the sources when an event arrives.
 func (g *Group) Heartbeat(ctx context.Context) error {
 	if len(g.drivers) == 0 {
 		return nil

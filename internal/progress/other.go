@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// This system has no poller. The functions below are never called, because no transport is polled.
+// Without a poller, no transport is polled, so the functions below are never called.
 
 var errNoPoller = errors.New("this system has no epoll")
 

@@ -27,8 +27,7 @@ const (
 	chooseEvery = 8
 )
 
-// classLimits contains the upper limit of each class. The value for the last class is not used, because that class has
-// no limit.
+// classLimits contains the upper limit of each class. The last class is unlimited, and its value unused.
 var classLimits = func() (ends [numClasses]time.Duration) {
 	for c := range ends {
 		ends[c] = time.Duration(float64(firstClass) * math.Pow(2, float64(c)/2))

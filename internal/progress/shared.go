@@ -14,7 +14,7 @@ type Shared interface {
 	Visit() bool
 }
 
-// shared lists all Shareds of the process. The slice is copied on every write.
+// shared lists the registered Shareds. The slice is replaced on every change.
 var (
 	sharedMu sync.Mutex
 	shared   atomic.Pointer[[]Shared]
@@ -59,8 +59,8 @@ func visitShared() (found bool) {
 	return found
 }
 
-// background is set while a caller of PollShared polls on an oversubscribed host. polling does not include that
-// caller, so that it never keeps another caller from polling.
+// background is set while a caller of PollShared polls on an oversubscribed host. pollingCallers does not count that
+// caller, so it never keeps another caller from polling.
 var background atomic.Bool
 
 // Poll polls until done returns true or sleeping becomes better than polling. If the caller should now sleep,
@@ -78,8 +78,8 @@ func (p *SpinPolicy) Poll(done func() bool) (polled time.Duration) {
 	return spin.End()
 }
 
-// PollShared polls all Shareds until c has a value or sleeping becomes better than polling. It returns false if
-// other callers poll instead; on an oversubscribed host, it does so as soon as there is one. now returns the
+// PollShared polls all Shareds until c has a value or sleeping becomes better than polling. It returns false if other
+// callers poll instead; on an oversubscribed host, it returns false as soon as another caller polls. now returns the
 // time on any clock. polled is the result of Spin.End.
 func (p *SpinPolicy) PollShared(now func() time.Duration, c <-chan struct{}) (polled time.Duration, ok bool) {
 	var spin Spin

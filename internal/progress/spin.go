@@ -29,7 +29,7 @@ const maxPollGap = 20 * time.Microsecond
 type Spin struct {
 	policy               *SpinPolicy
 	polls, pollsPerPause int
-	// These are 0 until the clock is first read. Most spins end before that.
+	// The fields are 0 until the caller first reads the clock. Most spins end earlier.
 	start, lastRead, end time.Duration
 	eventFound           bool // something was found since the clock was last read
 	budgetSpent          bool // the budget is used up
@@ -46,8 +46,8 @@ func (p *SpinPolicy) spin() Spin {
 	return s
 }
 
-// Begin starts a spin if there is a core for it, and reports whether there is. If it returns true, the caller
-// must call End.
+// Begin starts a spin if a core is available for it, and reports whether it did. If it returns true, the caller must
+// call End.
 func (p *SpinPolicy) Begin(s *Spin) bool {
 	if pollingCallers.Add(1) > p.maxPollers {
 		pollingCallers.Add(-1)
@@ -114,7 +114,7 @@ func (s *Spin) Continue(now time.Duration) bool {
 	case s.eventFound: // more events may follow soon
 		s.policy.recordWait(now - s.start)
 		s.start, s.eventFound = now, false
-	case s.policy.oversubscribed: // while other processes had the core, the caller did not poll
+	case s.policy.oversubscribed: // the caller did not poll while other processes had the core
 		s.start += max(now-s.lastRead-maxPollGap, 0)
 	}
 	if now-s.start >= s.policy.budget() {

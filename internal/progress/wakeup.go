@@ -12,12 +12,12 @@ const (
 	// wakeupInterval.
 	wakeupSamples  = 9
 	wakeupInterval = 50 * time.Millisecond
-	// wakeupAfter is the duration of a sleep that is measured. A core that sleeps longer does not take
-	// longer to wake up.
+	// wakeupAfter is the duration of the measured sleeps. After longer sleeps, a core takes no longer to wake up.
 	wakeupAfter = time.Millisecond
-	// If a wake-up takes longer than maxWakeup, the host is overloaded, and polling longer would not help.
+	// Bounds of the cost of a wake-up. A wake-up that takes longer than maxWakeup means that the host is overloaded,
+	// where more polling would not help.
 	minWakeup, maxWakeup = time.Microsecond, 200 * time.Microsecond
-	// unknownWakeup is the cost that is assumed before the first measurement.
+	// unknownWakeup is the assumed cost before the first measurement.
 	unknownWakeup = 50 * time.Microsecond
 )
 

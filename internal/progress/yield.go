@@ -11,9 +11,9 @@ const (
 	// quickYield is the longest duration of a yield during which no other process ran. Two context switches
 	// take longer.
 	quickYield = time.Microsecond
-	// A caller that has the processor to itself spends 1/yieldPart of its time on yields. It spends more if
-	// polls are so short that more than maxPollsPerYield of them would fit between two yields: a poll that finds
-	// something takes much longer, and a new process must not have to wait for many such polls.
+	// A caller that has the processor to itself spends 1/yieldPart of its time on yields. It spends more if polls are
+	// so short that more than maxPollsPerYield of them would fit between two yields: a successful poll takes much
+	// longer, and a new process should not wait for many of them.
 	yieldPart        = 8
 	maxPollsPerYield = 15
 	// examineEvery is the minimum time between two checks of whether the caller should move to another

@@ -13,7 +13,7 @@ import (
 	"io"
 )
 
-// Version is the version of requests. A higher version has additional requests.
+// Version is the version of requests. A higher version adds requests.
 const Version = 1
 
 // AnyRank in Request.Rank leaves the choice of a local rank to the handler.
@@ -26,7 +26,7 @@ type Kind string
 const (
 	Status  Kind = "status"  // state.Status of a daemon or job, node.Report of a rank
 	Metrics Kind = "metrics" // node.Report with counters and histograms
-	Reports Kind = "reports" // state.Reports, of ranks that are asked over links
+	Reports Kind = "reports" // state.Reports of ranks asked over links
 	Reset   Kind = "reset"   // none; ends the dead end of a peer that was restarted
 	Reload  Kind = "reload"  // control.Reloaded
 	Support Kind = "support" // control.Support
@@ -43,7 +43,7 @@ type Request struct {
 	Peer int `json:"peer"`
 }
 
-// Response is the answer to a request. At most one field is set; none means success without a document.
+// Response is the answer to a request. At most one field is set. The zero value means success without a document.
 type Response struct {
 	// Document is encoded as JSON. A carrier returns it as a json.RawMessage.
 	Document any

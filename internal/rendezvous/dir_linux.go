@@ -18,14 +18,14 @@ import (
 const (
 	// maxNames bounds the number of directory entries read.
 	maxNames = 1 << 16
-	// staleAge is the age from which Sweep removes a socket without a listening process. A socket that was just bound
-	// has none yet.
+	// staleAge is the minimum age at which Sweep removes a socket without a listening process. A younger socket may
+	// have been bound by a process that does not listen yet.
 	staleAge = time.Minute
 	// lockTime bounds the wait for another process that is about to listen, which takes microseconds.
 	lockTime = time.Second
 )
 
-// Dir is an open directory of sockets. It belongs to this process's user, except with OpenOf.
+// Dir is an open directory of sockets. It belongs to this process's user, unless it was opened with OpenOf.
 type Dir struct {
 	handle *os.File
 	path   string
@@ -51,7 +51,7 @@ func fromPrivate(dir *privatedir.Dir, err error) (*Dir, error) {
 	return &Dir{handle, dir.Path(), os.Geteuid()}, nil
 }
 
-// OpenOf opens a directory of any user. That user may have redirected the path, but Connect only reaches processes of
+// OpenOf opens a directory of any user. That user may have redirected the path, but Connect reaches only processes of
 // that user.
 func OpenOf(path string, uid int) (*Dir, error) {
 	f, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
@@ -113,8 +113,8 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// Sweep removes sockets of ended processes. It reports whether the directory is unused: it is at least staleAge old and
-// has no sockets left. In a younger one, a process may be about to listen.
+// Sweep removes sockets of processes that have exited. It reports whether the directory is unused, that is, at least
+// staleAge old and without sockets. In a younger one, a process may be about to listen.
 func (d *Dir) Sweep() (unused bool) {
 	unused = d.age(".") >= staleAge
 	names, err := d.Names(fs.ModeSocket)
@@ -144,7 +144,7 @@ func (d *Dir) isStale(name string, kind int) bool {
 	if err == nil {
 		unix.Close(fd)
 	}
-	return errors.Is(err, unix.ECONNREFUSED) // EPROTOTYPE means a listening socket of another kind
+	return errors.Is(err, unix.ECONNREFUSED) // EPROTOTYPE would mean that a socket of another kind listens
 }
 
 // lock waits until no other process is about to listen here, and locks the directory.

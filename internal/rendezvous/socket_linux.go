@@ -50,14 +50,14 @@ func PeerOf(fd int) (Peer, error) {
 	return Peer{int(cred.Pid), int(cred.Uid)}, nil
 }
 
-// backlog is the maximum number of connections waiting to be accepted: the kernel's default limit.
+// backlog is the maximum number of connections waiting to be accepted, the kernel's default limit.
 const backlog = 4096
 
 // maxListenTries bounds the retries of Listen when another process removes the empty directory.
 const maxListenTries = 100
 
-// Listen makes the directory at path, and returns a socket in it of the given kind, such as unix.SOCK_STREAM, that
-// listens on the name. It replaces the socket of an ended process. The error is a *TakenError if another process
+// Listen creates the directory at path, and returns a listening socket in it, with the given name and kind, such as
+// unix.SOCK_STREAM. It replaces a socket whose process has exited. The error is a *TakenError if another process
 // listens on the name. The caller must remove the name before it closes the socket.
 func Listen(path, name string, kind int) (dir *Dir, fd int, err error) {
 	for range maxListenTries {
@@ -115,8 +115,8 @@ func listen(path string, kind int) (fd int, err error) {
 	return fd, nil
 }
 
-// Connect connects to the process that listens on the name. It does not wait. The error matches ErrNoProcess if there
-// is no process, and ErrForeign if the process does not belong to the directory's user.
+// Connect connects to the process that listens on the name. It does not wait. The error matches ErrNoProcess if no
+// process listens, and ErrForeign if the process does not belong to the directory's user.
 func (d *Dir) Connect(name string, kind int) (*net.UnixConn, Peer, error) {
 	fd, peer, err := d.connect(name, kind)
 	if err != nil {

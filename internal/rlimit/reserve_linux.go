@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve is a spare file descriptor. It is closed for a moment to notify a peer when the process has no other
-// descriptor left.
+// Reserve is a spare file descriptor. A process without any other free descriptor closes it for a moment to notify a
+// peer.
 type Reserve struct {
 	mu sync.Mutex
 	fd int // -1 if it could not be opened

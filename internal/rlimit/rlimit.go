@@ -26,7 +26,7 @@ const (
 // IsKnown reports whether r is one of the resources.
 func (r Resource) IsKnown() bool { return r >= AddressSpace && r < numResources }
 
-// Error is the error of a system call that reached a limit.
+// Error is the error of a system call that exceeded a limit.
 type Error struct {
 	Resource Resource
 	// Limit is the limit in bytes or descriptors, or 0 if unknown.
@@ -65,7 +65,7 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// errno returns the error of a system call that reaches the limit.
+// errno returns the error with which a system call reports the limit.
 func (e *Error) errno() syscall.Errno {
 	switch e.Resource {
 	case AddressSpace:

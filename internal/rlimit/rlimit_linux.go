@@ -20,7 +20,8 @@ func Mapping(err error, n int) error {
 	return err
 }
 
-// Descriptor returns err as an *Error if the process or the host has no file descriptor left, and err otherwise.
+// Descriptor returns err as an *Error if no file descriptor is available to the process or on the host, and err
+// otherwise.
 func Descriptor(err error) error {
 	if Is(err) {
 		return err
@@ -45,8 +46,8 @@ func CheckDescriptor() error {
 
 var errLost = errors.New("descriptors in a message were lost: this process or the host may have too many of them open")
 
-// ReceiveError returns the error of a message whose descriptors were not all received (MSG_CTRUNC): an *Error if the
-// process or the host has none left.
+// ReceiveError returns the error of a message whose descriptors were not all received (MSG_CTRUNC). It is an *Error if
+// no file descriptor is available to the process or on the host.
 func ReceiveError() error {
 	if err := CheckDescriptor(); err != nil {
 		return err

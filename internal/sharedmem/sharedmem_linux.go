@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rlimit"
 )
 
-// Create returns a descriptor of n zero bytes of memory. It is sealed: its size never changes.
+// Create returns a descriptor of n zero bytes of memory. A seal fixes the size.
 func Create(n int) (fd int, err error) {
 	fd, err = unix.MemfdCreate("zrlmpid", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

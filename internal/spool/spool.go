@@ -12,9 +12,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// Spool is a directory of files with a common suffix, to which only this process's user can write. It neither counts
-// nor deletes entries with other names, entries that are not regular files, and files of other users. Its methods may
-// be called concurrently. No other process may write to the directory.
+// Spool is a directory of files with a common suffix, to which only this process's user can write. It ignores entries
+// with other names, entries that are not regular files, and files of other users. Its methods may be called
+// concurrently. No other process may write to the directory.
 type Spool struct {
 	dir  *privatedir.Dir
 	kind Kind
@@ -29,7 +29,7 @@ type Spool struct {
 type Kind struct {
 	// Suffix is the suffix of the names. It begins with a dot.
 	Suffix string
-	// IsName reports whether a name, without the suffix, is one used with Write.
+	// IsName reports whether a name, without the suffix, may have been passed to Write.
 	IsName func(name string) bool
 }
 
@@ -39,8 +39,8 @@ type File struct {
 	Bytes int64
 }
 
-// Open returns the spool of a directory. It makes the directory if it does not exist (see privatedir.Make), and deletes
-// the oldest files by name until the rest fits.
+// Open returns the spool of a directory, which it creates if necessary (see privatedir.Make). If the files exceed size,
+// it deletes the first ones in the order of names.
 func Open(path string, kind Kind, size int64) (*Spool, error) {
 	dir, err := privatedir.Make(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func Open(path string, kind Kind, size int64) (*Spool, error) {
 	return OpenIn(dir, kind, size)
 }
 
-// OpenIn is Open for an open directory. Close closes the directory, and so does OpenIn on failure.
+// OpenIn is Open for a directory that is already open. Close closes the directory, and so does OpenIn on failure.
 func OpenIn(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
 	spool := &Spool{dir: dir, kind: kind, size: size}
 	err := spool.scan()
@@ -107,7 +107,7 @@ func (s *Spool) Files() []File {
 // Size returns the maximum size of all files together, in bytes.
 func (s *Spool) Size() int64 { return s.size }
 
-// Has reports whether the spool has a file with the given path.
+// Has reports whether the spool contains a file with the given path.
 func (s *Spool) Has(path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *Spool) Write(name string, data []byte) error {
 	return nil
 }
 
-// shrink deletes the oldest files until the total is at most most bytes. A file that no longer exists is no error.
+// shrink deletes the oldest files until the total is at most most bytes. It ignores files that no longer exist.
 func (s *Spool) shrink(most int64) error {
 	for s.total > most && len(s.files) > 0 {
 		oldest := s.files[0]

@@ -25,9 +25,9 @@ var ErrTooLarge = fmt.Errorf("the file is larger than %d bytes", MaxFileSize)
 // Defaulter is a value with defaults that apply before the file is read.
 type Defaulter interface{ SetDefaults() }
 
-// Decode decodes a file into a struct, whose fields have the keys of their yaml tags. Fields that are not in the file
-// keep their values. Values behind pointers and in lists are new, and have their defaults if they are Defaulters. name
-// is the name of the file in errors. The error joins *Error values, or wraps ErrTooLarge or the reader's error.
+// Decode decodes a file into a struct, whose fields have yaml tags with the keys. Fields that do not occur in the file
+// keep their values. Values behind pointers and in lists are new, and start with their defaults if they are Defaulters.
+// Errors use name as the name of the file. The error joins *Error values, or wraps ErrTooLarge or the reader's error.
 func Decode(r io.Reader, name string, into any) (Source, error) {
 	text, err := Read(r, name)
 	if err != nil {
@@ -85,7 +85,7 @@ type decoder struct{ Problems }
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// decodeValue decodes n into v. Parts of v that are not in the file keep their values.
+// decodeValue decodes n into v. Parts of v that do not occur in the file keep their values.
 func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value, key string) {
 	if n.Kind == yaml.AliasNode {
 		d.addAt(n.Line, key, "*%s is an alias, which is not supported: write the value out", Shorten(n.Value))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Error is a problem of a file. Several of them may be joined: errors.As finds the first.
+// Error is a problem of a file. An error may join several, of which errors.As finds the first.
 type Error struct {
 	// File is the name given to Decode, or empty.
 	File string
@@ -38,7 +38,7 @@ func (e *Error) Error() string {
 // for a terminal.
 const maxProblems = 20
 
-// Source has the line of each key of a file. The zero Source has no file.
+// Source maps each key of a file to its line. The zero Source has no file.
 type Source struct {
 	File  string
 	lines map[string]int
@@ -50,7 +50,7 @@ func NewSource(file string, lines map[string]int) Source { return Source{file, l
 // Lines returns the lines of the keys.
 func (s *Source) Lines() map[string]int { return s.lines }
 
-// Has reports whether the file has the key.
+// Has reports whether the key occurs in the file.
 func (s *Source) Has(key string) bool { return s.lines[key] > 0 }
 
 // Line returns the line of the key, of the nearest enclosing key in the file, or of the first key of the file; 0

@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlLine matches the beginning of an error of the YAML library, which has the line only in its text, and not for the
-// first line.
+// yamlLine matches the beginning of an error of the YAML library, which states the line only in its text, and omits it
+// for the first line.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // parserErrors are the library's errors whose line is one too low.
@@ -102,8 +102,8 @@ func Unclosed(text []byte) (line int, problem string) {
 	return 0, ""
 }
 
-// findFault searches for common mistakes: characters, tabs, indentation, brackets and quotes. It knows less of YAML
-// than the library, which has already found the text to be invalid.
+// findFault searches for common mistakes with characters, tabs, indentation, brackets and quotes. It covers less of
+// YAML than the library, which has already rejected the text.
 func findFault(text []byte) *fault {
 	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
 		return nil // UTF-16
@@ -122,7 +122,7 @@ func findFault(text []byte) *fault {
 	return cmp.Or(l.unclosed(), l.alias)
 }
 
-// badCharacter returns the fault of a line with bytes that are not text.
+// badCharacter returns the fault of a line that contains bytes other than text.
 func badCharacter(line int, s string) *fault {
 	if !utf8.ValidString(s) {
 		return &fault{line: line, problem: "bytes that are not UTF-8", remedy: "save the file as UTF-8"}

@@ -81,7 +81,7 @@ func digits(x float64) string {
 }
 
 // Clean returns at most limit characters of a text, without characters that move a cursor or change the direction of
-// text: external input must not rearrange a screen.
+// text, because external input must not rearrange a screen.
 func Clean(text string, limit int) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

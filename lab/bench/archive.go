@@ -19,7 +19,7 @@ type TargetResult struct {
 	Target string `json:"target"`
 	// Value is the measured figure, or nil if it could not be determined.
 	Value *float64 `json:"value,omitempty"`
-	// Where names the step or side with the worst figure, if the target covers several.
+	// Where names the step or side with the worst figure, if the target covers several steps or sides.
 	Where string `json:"where,omitempty"`
 	Met   bool   `json:"met"`
 }
@@ -43,7 +43,7 @@ func (v *TargetResult) metText() string {
 	return "missed"
 }
 
-// Table is a table of an archived run with figures that a program other than zrlbench measured. The column headings
+// Table is a table of an archived run whose figures were measured by a program other than zrlbench. The column headings
 // contain the units.
 type Table struct {
 	Title string `json:"title"`
@@ -53,13 +53,13 @@ type Table struct {
 	Rows    [][]string `json:"rows"`
 }
 
-// Note is a remark on an archived run or, with Workload set, on one workload of it.
+// Note is a remark on an archived run or, if Workload is set, on one of its workloads.
 type Note struct {
 	Workload string `json:"workload,omitempty"`
 	Text     string `json:"text"`
 }
 
-// isArchived reports whether the report contains only medians.
+// isArchived reports whether the report contains results but no rounds.
 func (r *Report) isArchived() bool {
 	found := len(r.Targets)+len(r.Tables) > 0
 	for i := range r.Results {
@@ -74,7 +74,7 @@ func (r *Report) isArchived() bool {
 	return found
 }
 
-// Archive returns the report in the form kept in lab/results: without the figures of single rounds, and with the
+// Archive returns the report in the form stored in lab/results: without the figures of single rounds, and with the
 // verdict on each target.
 func (r *Report) Archive() *Report {
 	if r.isArchived() {
@@ -122,7 +122,7 @@ func Slug(text string) string {
 	}), "-")
 }
 
-// Select returns a report with the given workloads only.
+// Select returns a report that contains only the given workloads.
 func (r *Report) Select(workloads ...string) (*Report, error) {
 	for _, name := range workloads {
 		if _, err := workloadNamed(name); err != nil {

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// busyBytes is the length of the data that rank 1 has to send to rank 2 when an operation begins. Sending it takes
+	// busyBytes is the length of the data that rank 1 still has to send to rank 2 when a call begins. Sending it takes
 	// longer than a broadcast of short data.
 	busyBytes = 1 << 20
 	// methodParts is the number of parts into which a step is divided. Each part runs all methods in turn.
 	methodParts = 10
-	// stampRanks is the number of blocks that stamps can distinguish: from each of 8 ranks to each of them.
+	// stampRanks is the number of blocks that stamps can distinguish, one from each of 8 ranks to each of 8 ranks.
 	stampRanks = 64
 )
 
@@ -106,8 +106,8 @@ func (c *operation) numReceivers(ranks int) int {
 	return n
 }
 
-// collectiveWarmup returns the number of calls before timing begins. It is small for long operations, which are timed
-// only a few times.
+// collectiveWarmup returns the number of calls before the timed calls. Long operations, which are timed only a few
+// times, get fewer.
 func collectiveWarmup(st step) int { return min(warmup, st.iterations) }
 
 // collectiveStep measures an operation among the given number of ranks, while rank 1 has the given number of busy bytes
@@ -223,7 +223,7 @@ func (c *collectiveCalls) runPart(method, from, to int) error {
 	return nil
 }
 
-// selectMethod selects the method for the following operations, and returns its options.
+// selectMethod selects the method for the operations that follow, and returns its options.
 func (c *collectiveCalls) selectMethod(m *method) []mpi.Option {
 	if c.order != nil {
 		c.order.form = m.order.Form()
@@ -298,7 +298,7 @@ func (c *collectiveCalls) verifyResult(i int, all bool) error {
 	return nil
 }
 
-// synchronize returns when this rank may make call i. By then, rank 1 has started to send its own data, and rank 2 is
+// synchronize returns when this rank may make call i. By then, rank 1 has started to send its busy data, and rank 2 is
 // ready to receive it.
 func (c *collectiveCalls) synchronize(i int) (own *mpi.Request, err error) {
 	if c.op.onlyRootReceives() {

@@ -23,7 +23,7 @@ var (
 	collectiveQuick = []step{{4, 10}, {64 << 10, 3}}
 )
 
-// collectiveWorkload returns the workload of an operation with the given number of ranks.
+// collectiveWorkload returns the workload that measures an operation with the given number of ranks.
 func collectiveWorkload(name, title string, op *operation, ranks, busy int) *workload {
 	results := op.numReceivers(ranks)
 	if busy > 0 {
@@ -47,8 +47,8 @@ func broadcastWorkload(name, title string, busy int, full []step) *workload {
 	return w
 }
 
-// collectiveWorkloads returns the workloads of all operations, with 8 ranks and with 4. The workload with 8 ranks has
-// the name of the operation.
+// collectiveWorkloads returns the workloads of all operations, with 8 ranks and with 4. A workload with 8 ranks is
+// named after its operation.
 func collectiveWorkloads() []*workload {
 	all := []*workload{
 		broadcastWorkload("bcast", "Broadcast to 8 ranks", 0, bcastSteps),

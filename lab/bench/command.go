@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// killTime is the time that a program has to exit after it is interrupted.
+// killTime is the time that a program has to exit after it was interrupted.
 const killTime = 5 * time.Second
 
-// saidLimit is the number of bytes kept of a program's error output.
+// saidLimit is the number of bytes kept from the end of a program's error output.
 const saidLimit = 8 << 10
 
-// program is a command that is interrupted before it is killed, to give a launcher time to end its ranks. If it does
-// not exit, it is killed together with all processes that it started.
+// program is a command that is interrupted before it is killed, so that a launcher has time to end its ranks. If the
+// program does not exit, it is killed together with all processes that it started.
 type program struct {
 	*exec.Cmd
 	killGroup   func()

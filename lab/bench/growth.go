@@ -1,7 +1,7 @@
 package bench
 
-// Growth describes how a figure of a side grows with the steps of a workload. It is the straight line through the
-// medians of the steps that minimizes the squared relative deviations.
+// Growth describes how a figure of a side grows with the steps of a workload: by the straight line through the medians
+// of the steps that minimizes the squared relative deviations.
 type Growth struct {
 	Workload string `json:"workload"`
 	Side     string `json:"side"`
@@ -17,7 +17,7 @@ type Growth struct {
 // growthFigure selects a figure of a workload to which lines are fitted.
 type growthFigure struct {
 	workload, figure string
-	// title is the title of the table, and per the unit of a step, which the slope refers to.
+	// title is the title of the table. per is the unit of a step, to which the slope refers.
 	title, per string
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// restTime is the initial idle time that is not measured. After it, a rank has used up its spin budget.
+// restTime is the initial idle time, which is not measured. It exceeds a rank's spin budget.
 const restTime = time.Second
 
 // idleStep measures the processor usage of an idle rank, and of a rank that waits for a message. c/idle.c is its

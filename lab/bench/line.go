@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// The host of a virtual machine moves its virtual processors among physical ones. Between some of these, a cache line
-// takes several times longer than between others. Such a phase lasts from a tenth of a second to minutes, and slows
-// down the side that is measured at the time.
+// The host of a virtual machine moves its virtual processors among physical ones. Between some physical processors,
+// passing a cache line takes several times longer than between others. A slow phase lasts from a tenth of a second to
+// minutes, and slows down the side that is being measured.
 const (
-	// slowLineFactor is the limit above which a cache line counts as slow, before or after a measurement. It is relative
-	// to the shortest time of the run.
+	// slowLineFactor is the ratio to the shortest time of the run above which the time of a cache line counts as slow.
 	slowLineFactor = 1.5
-	// maxRepeats is the maximum number of times that a measurement is repeated.
+	// maxRepeats is the maximum number of repetitions of a measurement.
 	maxRepeats = 3
 )
 
@@ -26,8 +25,8 @@ type Attempt struct {
 	// after the measurement.
 	LineBefore float64 `json:"cache_line_before_ns"`
 	LineAfter  float64 `json:"cache_line_after_ns"`
-	// Discarded means that the cache line was slow. The measurement was repeated, and its Points do not count. Attempts
-	// that count have no Points here; theirs are among the rounds of the side.
+	// Discarded means that the cache line was slow, so the measurement was repeated and its Points do not count. The
+	// points of attempts that count are in the rounds of the side instead.
 	Discarded bool    `json:"discarded,omitempty"`
 	Points    []Point `json:"points,omitempty"`
 }
@@ -95,7 +94,7 @@ func (r *Report) lineNotes(results []Result) []string {
 }
 
 // slowLines returns the number of measurements that were repeated because a cache line was slow, and notes about rounds
-// that count although it was slow.
+// that count although a cache line was slow.
 func (r *Report) slowLines(results []Result) (again int, notes []string) {
 	least := r.Machine.LineLeast
 	for i := range results {

@@ -18,15 +18,15 @@ const (
 )
 
 // measureLine measures the time in ns that a cache line takes from one processor to another. Two threads, on the first
-// two processors that this process may use, alternately write a word in the line. The result is from the fastest
-// stretch, since interrupts slow down others. It is 0 if there are fewer than two processors.
+// two processors that this process may use, alternately write a word in the line. The result comes from the fastest
+// stretch, because interrupts slow down others. It is 0 if there are fewer than two processors.
 func measureLine() (ns float64, err error) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return 0, fmt.Errorf("sched_getaffinity: %w", err)
 	}
 	if min(all.Count(), runtime.GOMAXPROCS(0)) < 2 {
-		return 0, nil // a waiting thread would keep the other one off the processor
+		return 0, nil // two threads on one processor would delay each other
 	}
 	var line bouncedLine
 	bound, begin, least := make(chan error, 2), make(chan bool), make(chan time.Duration, 1)
@@ -56,8 +56,8 @@ type bouncedLine struct {
 	_    [128]byte
 }
 
-// ask writes odd numbers and waits for the even number that answers each. It returns the duration of the fastest
-// stretch.
+// ask writes odd numbers and waits for the even number that answers each of them. It returns the duration of the
+// fastest stretch.
 func (l *bouncedLine) ask() time.Duration {
 	var least time.Duration
 	next := uint32(1)

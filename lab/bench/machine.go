@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
-// Machine describes a machine and when the run took place. Unknown values are empty.
+// Machine describes the machine and the time of a run. Unknown values are empty.
 type Machine struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
@@ -19,8 +19,8 @@ type Machine struct {
 	Go      string `json:"go"`
 	Version string `json:"version"`
 	Time    string `json:"time"`
-	// WakeUp is the median time in µs from the call that wakes a thread, asleep for a millisecond, until the thread
-	// runs. WakeUpP90 is the 90th percentile.
+	// WakeUp is the median time in µs from the call that wakes a thread until the thread runs, after it was asleep for
+	// a millisecond. WakeUpP90 is the 90th percentile.
 	WakeUp    float64 `json:"wakeup_p50_us,omitempty"`
 	WakeUpP90 float64 `json:"wakeup_p90_us,omitempty"`
 	// LineLeast and LineP50 are the minimum and the median time in ns that a cache line took from one processor to
@@ -71,8 +71,9 @@ func cpuModel() string {
 	return cpuName(string(text))
 }
 
-// cpuName returns the name of the first processor in the text of /proc/cpuinfo, with its family and model. In virtual
-// machines, processors of several generations have the same name, although code takes twice as long on some of them.
+// cpuName returns the name of the first processor in the text of /proc/cpuinfo, with its family and model. The name
+// alone is ambiguous: in virtual machines, processors of several generations share a name, although code takes twice as
+// long on some of them.
 func cpuName(cpuinfo string) string {
 	first, _, _ := strings.Cut(cpuinfo, "\n\n")
 	of := map[string]string{}
@@ -96,7 +97,7 @@ func system() string {
 	return "Linux " + strings.TrimSpace(string(release))
 }
 
-// loadAverage returns the load averages of the machine, which show whether it had other work.
+// loadAverage returns the load averages of the machine, which show whether it was busy with other work.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

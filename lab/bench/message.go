@@ -13,10 +13,10 @@ func wordsOf(n int) (int, error) {
 	return n / wordLen, nil
 }
 
-// pattern returns the word at an index in the messages of a sender.
+// pattern returns the word at the given index in the messages of a sender.
 func pattern(word, sender int) int32 { return int32(uint32(word)*2654435761 + uint32(sender)) }
 
-// stampWord returns the word written at the start and at the end of a sender's message in a round. The rank that
+// stampWord returns the word that a sender writes at the start and at the end of its message in a round. The rank that
 // answers uses the one's complement.
 func stampWord(round, sender int) int32 {
 	if sender == 0 {

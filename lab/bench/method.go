@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// method is a broadcast method. The zero value leaves the choice to zrlmpid.
+// method is a broadcast method. The zero value means that zrlmpid chooses.
 type method struct {
 	by choice.Choice
 	// order determines how the order of the ranks in a chain adapts to their backlog.
@@ -89,7 +89,7 @@ type namedMethod struct {
 // methodNames lists the names of the compared methods.
 var methodNames = []string{"binomial", "flat", "scatter", "chain", "atomic", "free-first", "by-left"}
 
-// methods returns the methods with the given names, or all methods if there are no names. Their keys begin with prefix.
+// methods returns the methods with the given names, or all methods if no names are given. Their keys begin with prefix.
 // segment is the segment size of a chain, and piece the piece size of a flow, both in bytes.
 func methods(prefix string, segment, piece int, names ...string) (some []namedMethod) {
 	for _, name := range methodNames {

@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// neighbourCommand follows RankCommand to start the neighbour that disturbs a measurement. Its argument is a seed.
+// neighbourCommand is the argument after RankCommand that starts the neighbour, a process that disturbs a measurement.
+// A seed follows it.
 const neighbourCommand = "neighbour"
 
-// The neighbour uses each processor in bursts that last from minBurst to maxBurst, and on average for 1 /
-// neighbourShare of the time.
+// The neighbour uses each processor in bursts that last between minBurst and maxBurst, for 1 / neighbourShare of the
+// time on average.
 const (
 	minBurst       = time.Millisecond
 	maxBurst       = 20 * time.Millisecond

@@ -19,21 +19,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// link is a way for ranks of zrlmpid to communicate.
+// link is a way in which ranks of zrlmpid communicate.
 type link struct {
 	key, name, profile, transport string
 	group                         Group
-	// attached means that the ranks belong to a daemon, and oneProgram that one program uses all of them.
+	// attached means that the ranks belong to a daemon, and oneProgram that a single program uses all ranks.
 	attached, oneProgram bool
-	// workloads lists the supported workloads. The default is all.
+	// workloads lists the supported workloads. The default is all workloads.
 	workloads []string
 	// supportsTags reports whether messages can have tags.
 	supportsTags bool
-	// methods lists the broadcast methods that are measured in addition to the one that zrlmpid chooses.
+	// methods lists broadcast methods to measure in addition to zrlmpid's own choice.
 	methods []namedMethod
 }
 
-// Segment sizes of a chain and piece sizes of a flow that are approximately the fastest for 8 ranks on two processors.
+// Segment sizes of a chain and piece sizes of a flow, chosen to be approximately the fastest for 8 ranks on two
+// processors.
 const (
 	networkPiece  = 32 << 10
 	memoryPiece   = 128 << 10

@@ -18,7 +18,7 @@ type outcome struct {
 	// memory is the largest peak memory of any process in KiB, or 0 if unknown.
 	memory int
 	// cut lists the steps that would have exceeded their share of time. reduced lists the steps that ran with fewer
-	// iterations to stay within it.
+	// iterations to stay within theirs.
 	cut     []CutStep
 	reduced []step
 }
@@ -32,9 +32,9 @@ func (o *outcome) add(other *outcome) {
 	o.memory = max(o.memory, other.memory)
 }
 
-// parseOutput parses the output of rank 0, which is the same in Go and C: one line for each part of each step, in
-// order, and then the memory and the number of verified messages. It skips other lines, such as the progress of a step
-// or lines from a launcher. It returns an error if the output is incomplete, as the program ended early.
+// parseOutput parses the output of rank 0, which has the same format in Go and C: one line for each part of each step,
+// in order, and then the memory and the number of verified messages. It skips other lines, such as the progress of a
+// step or messages of a launcher. It returns an error if the output is incomplete because the program exited early.
 func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, error) {
 	var o outcome
 	var points []Point
@@ -86,7 +86,7 @@ func parsePoint(words []string, w *workload) (Point, error) {
 		}
 	}
 	for _, name := range w.requiredFigures {
-		// With only a few messages, the processor time may be below the resolution of its clock.
+		// For a few messages, the processor time may be below the resolution of its clock.
 		if name != "cpu" && *point.figure(name) == 0 {
 			return point, fmt.Errorf("%s: a message that takes no time", name)
 		}

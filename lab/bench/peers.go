@@ -17,10 +17,10 @@ type library struct {
 	versionLine string
 	// modes lists the ways in which the library is run and measured.
 	modes []runMode
-	// yields are arguments for the launcher that are used if there are more ranks than processors.
+	// yields lists additional arguments for the launcher if there are more ranks than processors.
 	yields []string
 	// pollsOnly means that the library polls without yielding the processor. With more ranks than processors, a message
-	// then takes milliseconds, or never completes.
+	// then takes milliseconds or never completes.
 	pollsOnly bool
 }
 

@@ -11,7 +11,7 @@ import (
 // Point is the result of a step. Times are in microseconds. Figures that the workload does not measure are 0.
 type Point struct {
 	N int `json:"n"`
-	// P50, P99, P999 and Least describe how long a message takes: half a round trip, a hop, or the duration of a window
+	// P50, P99, P999 and Least describe the time of a message: half a round trip, a hop, or the duration of a window
 	// divided by the number of its messages.
 	P50   float64 `json:"p50_us,omitempty"`
 	P99   float64 `json:"p99_us,omitempty"`

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// progressCounter counts the measurements that are done, and all measurements known so far.
+// progressCounter counts the completed measurements, and all measurements known so far.
 type progressCounter struct{ done, all int }
 
-// reportProgress prints the next measurement, which is the first of rest, and an estimate of the remaining time.
+// reportProgress prints the first measurement of rest, which runs next, and an estimate of the remaining time.
 func (r *runner) reportProgress(rest []scheduled) {
 	r.clock.done++
 	left := ""

@@ -59,7 +59,7 @@ func queuesNear(sess *session, st step) (Point, error) {
 	return p, err
 }
 
-// queuesFar runs rank 1, which has the queue.
+// queuesFar runs rank 1, which posts the receives.
 func queuesFar(sess *session, st step) error {
 	values := make([]int32, st.n)
 	posted := requests(mpi.Irecv[int32], st.n)

@@ -23,8 +23,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// RankCommand is the first argument when a program starts itself as a rank of zrlmpid, as the daemon that ranks attach
-// to, or as the neighbour that disturbs them. It is not meant for users.
+// RankCommand is the first argument with which a program starts itself as a rank of zrlmpid, as the daemon that ranks
+// attach to, or as the neighbour that disturbs them. It is for internal use.
 const RankCommand = "bench-rank"
 
 // daemonCommand follows RankCommand to start the daemon.

@@ -12,13 +12,13 @@ import (
 // rawUDPMost is the maximum length of a message that, with a header, fits into one datagram.
 const rawUDPMost = 65507 - 32
 
-// raw is a limit of the machine. A program with two processes measures it without MPI.
+// raw is a limit of the machine, which a program with two processes measures without MPI.
 type raw struct {
 	key, name string
 	group     Group
 	// programs maps each workload to a source and its first arguments.
 	programs map[string][]string
-	// most is the n of the largest step. 0 means that there is no limit.
+	// most is the largest n of a step. 0 means no limit.
 	most int
 }
 

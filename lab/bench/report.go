@@ -56,7 +56,7 @@ type Measured struct {
 
 // Figures are the figures of a side from all rounds.
 type Figures struct {
-	// CutStep lists the steps that would have exceeded their share of time.
+	// Cut lists the steps that would have exceeded their share of time.
 	Cut    []CutStep `json:"cut,omitempty"`
 	Median []Point   `json:"median"`
 	Rounds [][]Point `json:"rounds,omitempty"`
@@ -116,8 +116,8 @@ func (f *Figures) checkSteps() error {
 	return nil
 }
 
-// computeDerived computes medians, ratios and growth, and removes sides without figures. An archived run contains no
-// rounds, and keeps the values that it has.
+// computeDerived computes medians, ratios and growth, and removes sides without figures. For an archived run, which
+// contains no rounds, it keeps the stored values.
 func (r *Report) computeDerived() {
 	archived := r.isArchived()
 	for i := range r.Results {
@@ -158,7 +158,7 @@ func (r *Report) result(workload string) *Result {
 	return nil
 }
 
-// disturbedResult returns the result with a neighbour, for the sides that were measured with one.
+// disturbedResult returns the result with a neighbour. It contains only the sides that were measured with one.
 func (r *Result) disturbedResult() *Result {
 	result := &Result{Workload: r.Workload, Unit: r.Unit}
 	for _, s := range r.Sides {

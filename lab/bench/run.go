@@ -15,7 +15,7 @@ import (
 type Options struct {
 	// Workloads lists the names of workloads. The default is all.
 	Workloads []string
-	// Rounds is the number of rounds. Each round measures all sides in turn. 0 means 3, or 1 if Quick is set.
+	// Rounds is the number of rounds, each of which measures all sides in turn. 0 means 3, or 1 if Quick is set.
 	Rounds int
 	// Quick runs only a few small steps, to check that everything works.
 	Quick bool
@@ -95,9 +95,9 @@ func (o *Options) planTasks() ([]task, error) {
 }
 
 // Run runs the measurements, and writes its progress to progress. Each round measures all sides, so that other load on
-// the machine affects all of them alike. If cache lines were slow during a measurement, Run makes it again. If a side
-// fails, Run omits it from then on and lists it in the report, whose Err then returns an error. Run itself returns an
-// error only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
+// the machine affects all of them alike. Run makes measurements again if cache lines were slow during them. If a side
+// fails, Run omits the side from then on and lists it in the report, whose Err then returns an error. Run itself
+// returns an error only if the options are invalid (a *UsageError), if nothing can be measured, or if ctx is done.
 func Run(ctx context.Context, options Options, progress io.Writer) (*Report, error) {
 	tasks, err := options.planTasks()
 	if err != nil {
@@ -141,8 +141,8 @@ type runner struct {
 	report       *Report
 	measurements []*measurement
 	clock        progressCounter
-	// moveLine measures the time in ns to move a cache line from one processor to another; 0 means unknown. lines holds
-	// all its results.
+	// moveLine measures the time in ns to move a cache line from one processor to another, or returns 0 if it is
+	// unknown. lines contains all its results.
 	moveLine func() (float64, error)
 	lines    []float64
 }
@@ -160,7 +160,7 @@ type measurement struct {
 	// follow it.
 	resultIndex, sideIndex int
 	failed                 bool
-	// took is the duration of the last measurement, or 0 if there was none.
+	// took is the duration of the last measurement, or 0 before the first one.
 	took time.Duration
 	// attempts lists all attempts, and cut the steps that were removed from them.
 	attempts []*attempt
@@ -252,7 +252,7 @@ func (r *runner) measureAll(ctx context.Context) error {
 func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	m, round := t.measurement, t.round
 	j := job{w: m.w, parts: m.parts, budget: m.budget, dir: r.dir}
-	if len(m.w.requiredFigures) > 0 { // a workload of idle ranks has no needs
+	if len(m.w.requiredFigures) > 0 { // ranks that only idle need no warm-up
 		if j.warm = warmTime; r.Quick {
 			j.warm = quickWarmTime
 		}
@@ -270,7 +270,7 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%v: %w", m, ctx.Err())
 	case limited.Err() != nil:
-		// Libraries that poll are slow while other processes run. That is not a failure of this program.
+		// Libraries that poll are slow while other processes run, which is not a failure of this program.
 		optional = optional || m.side.Kind == Peer
 		err = fmt.Errorf("it took more than %v: raise --timeout", r.Timeout)
 	}

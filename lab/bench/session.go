@@ -17,16 +17,15 @@ type session struct {
 	out  io.Writer
 	// methods lists the broadcast methods to use in turn. It has at least one element.
 	methods []method
-	// costs holds the costs of each method in a step. A workload without methods uses only the first element.
+	// costs holds the costs of each method in a step. Workloads without methods use only the first element.
 	costs []cost
-	// warm is the time for which the first step is repeated before it is measured.
+	// warm is the time for which the first step is repeated before measurements begin.
 	warm time.Duration
-	// order sets the order of the ranks in broadcasts by a method. It may be nil.
+	// order sets the order of the ranks in broadcasts by a method; may be nil.
 	order *orderer
 	// verified is the number of messages that this rank has verified.
 	verified int
-	// used returns the processor time used by the processes of this rank. memory returns the largest peak memory of
-	// these processes in KiB.
+	// used returns the processor time used by the processes of this rank, and memory their largest peak memory in KiB.
 	used    func() time.Duration
 	memory  func() int
 	numbers struct{ out, in [1]int32 }
@@ -71,7 +70,7 @@ func (s *session) run(w *workload, steps []step) error {
 	return nil
 }
 
-// warmUp runs a step again and again until rank 0 has done so for long enough. It discards the results.
+// warmUp runs a step repeatedly until rank 0 has done so for the warm-up time. It discards the results.
 func (s *session) warmUp(w *workload, st step) error {
 	for began, more := time.Now(), true; more; {
 		s.costs = make([]cost, len(s.methods))
@@ -148,8 +147,8 @@ func (s *session) collect(mine []int64) error {
 	return nil
 }
 
-// printProgress prints the number of completed rounds of step n on rank 0. It prints a line before the first round, and
-// later one per interval, so that a fast step prints only the first.
+// printProgress prints on rank 0 the number of completed rounds of step n: before the first round, and later once per
+// interval, so that a fast step prints a single line.
 func (s *session) printProgress(n, done, all int) {
 	now := time.Now()
 	switch {

@@ -13,15 +13,15 @@ import (
 // Each step has a share of the time of a run. If a side's first rounds show that the step would take much longer, the
 // step runs with fewer iterations or is cut.
 const (
-	// shareFactor is the share of a workload relative to its usual duration, and minBudget the minimum share of a
-	// step. With Options.Quick, the share of a step is quickShare, except for sides of zrlmpid.
+	// shareFactor is the ratio of a workload's share to its usual duration, and minBudget the minimum share of a step.
+	// With Options.Quick, the share of a step is quickShare, except for sides of zrlmpid.
 	shareFactor = 4
 	minBudget   = 2 * time.Second
 	quickShare  = 5 * time.Second
 	// A step is not judged before 1 / judgeDivisor of its share has passed: the first messages open connections, and
 	// neighbours may take the processor for tens of ms.
 	judgeDivisor = 2
-	// overrunFactor is the factor by which a step may exceed its share. Below it, starting over would take longer.
+	// overrunFactor is the factor by which a step may exceed its share, because starting over would take longer.
 	overrunFactor = 2
 	// minRounds is the minimum number of timed rounds from which a median is taken.
 	minRounds = 5
@@ -34,8 +34,8 @@ const (
 // paceEvery is the interval at which a program prints its progress. Its counterpart in c/bench.h is BENCH_PACE_EVERY.
 const paceEvery = 250 * time.Millisecond
 
-// stepBudget returns the time limit of each step of a workload on a side, or 0 for no limit. Steps given by the user
-// have no limit, and neither have zrlmpid's quick steps, which only check that everything works.
+// stepBudget returns the time limit of each step of a workload on a side, or 0 for no limit. There is no limit for
+// steps given by the user, and none for zrlmpid's quick steps, which only check that everything works.
 func (o *Options) stepBudget(w *workload, of Kind) time.Duration {
 	switch {
 	case o.Steps != "", o.Quick && of == Ours:
@@ -88,7 +88,7 @@ func (p stepProgress) fitIterations(iterations, methods int, share time.Duration
 	return min(fewer, iterations)
 }
 
-// CutStep is a step that was stopped because it would have exceeded its share of time. It has no figures.
+// CutStep is a step that was stopped because it would have exceeded its share of time. There are no figures for it.
 type CutStep struct {
 	N int `json:"n"`
 	// Message is the average time of a message in µs, or 0 if unknown.
@@ -108,7 +108,7 @@ func (c *CutStep) String() string {
 	return "cut: " + formatDuration(c.Message) + " a message"
 }
 
-// errSlow is the cause with which a program is stopped if its step would exceed its share of time.
+// errSlow is the cause for stopping a program whose step would exceed its share of time.
 var errSlow = errors.New("the step would not end in its share of time")
 
 // watch reads the output of rank 0 while the program runs. It stops the program if a step would exceed its share of
@@ -124,7 +124,8 @@ type watch struct {
 	// steps. stepsDone is the number of complete steps, and progress the progress of the next one.
 	read, keptLen, stepsDone int
 	progress                 stepProgress
-	// isSlow means that the next step is too slow. It is to be repeated with fewer iterations, or cut if fewer is 0.
+	// isSlow means that the next step is too slow. The step is to be repeated with fewer iterations, or cut if fewer is
+	// 0.
 	isSlow bool
 	fewer  int
 }
@@ -143,8 +144,8 @@ func (w *watch) resetStuckTimer() {
 	}
 }
 
-// onStuck stops a program that has printed nothing for too long. If all steps are complete, its figures are, too: MPICH
-// sometimes does not return from MPI_Finalize.
+// onStuck stops a program that has printed nothing for too long. If all steps are complete, the figures count
+// nevertheless: MPICH sometimes does not return from MPI_Finalize.
 func (w *watch) onStuck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -38,14 +38,14 @@ const (
 
 // Side is one of the compared ways to send messages, such as a library over TCP.
 type Side struct {
-	// Key is short and unique. Name is meant for readers.
+	// Key is a short unique identifier, and Name the name for readers.
 	Key     string `json:"key"`
 	Name    string `json:"name"`
 	Kind    Kind   `json:"kind"`
 	Group   Group  `json:"group"`
 	Version string `json:"version,omitempty"`
 	Command string `json:"command"`
-	// Method is the broadcast method, if the side is a method of another side. With is the key of that other side, in
+	// Method is the broadcast method if this side is a method of another side. With is then the key of that side, in
 	// whose processes the method is measured.
 	Method string `json:"method,omitempty"`
 	With   string `json:"with,omitempty"`
@@ -59,8 +59,8 @@ func (s *Side) sharesProcesses(other *Side) bool {
 // side is a Side that can be run.
 type side struct {
 	Side
-	// parts returns the sides that are measured in turn by one run of the same ranks. If it is nil, only the side
-	// itself is measured.
+	// parts returns the sides that one run of the same ranks measures in turn. If it is nil, the run measures only the
+	// side itself.
 	parts func(*workload) []part
 	// steps returns the steps of a workload that the side supports. If it is nil, the side supports all steps.
 	steps func(*workload, []step) []step
@@ -70,7 +70,7 @@ type side struct {
 	run func(context.Context, job, io.Writer) error
 }
 
-// part is one of the sides that are measured in one run, with its method.
+// part is a side measured in a run, with its method.
 type part struct {
 	Side
 	method method
@@ -84,9 +84,10 @@ type job struct {
 	steps []step
 	// budget is the approximate time limit of each step. 0 means that there is no limit.
 	budget time.Duration
-	// warm is the time for which the ranks of an MPI repeat the first step before it is measured.
+	// warm is the time for which the ranks of an MPI repeat the first step before measurements begin.
 	warm time.Duration
-	// dir is a directory for files. profile is the prefix for names of CPU profiles; if it is empty, none are written.
+	// dir is a directory for files. profile is the prefix for the names of CPU profiles; if it is empty, no profiles
+	// are written.
 	dir, profile string
 }
 
@@ -177,8 +178,8 @@ func (s *side) attempt(ctx context.Context, j job) (outcome, *slowStep, error) {
 	return o, slow, err
 }
 
-// findSides returns the sides that can be measured, and describes the missing ones. If only is not empty, it considers
-// only these.
+// findSides returns the sides that can be measured, and describes the missing ones. A non-empty only restricts the
+// search to these keys.
 func findSides(ctx context.Context, dir string, only []string) (sides []side, missing []string, err error) {
 	wanted := func(key string) bool { return len(only) == 0 || slices.Contains(only, key) }
 	known := []string{}
@@ -210,7 +211,7 @@ func findSides(ctx context.Context, dir string, only []string) (sides []side, mi
 	return sides, missing, nil
 }
 
-// family is a set of sides that are found together.
+// family is a set of sides whose programs are searched for together.
 type family struct {
 	keys []string
 	// find prepares the wanted sides, and describes the missing ones.

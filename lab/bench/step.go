@@ -14,10 +14,10 @@ const (
 	warmupWindows = 2
 )
 
-// warmTime is the time for which the ranks of an MPI repeat their first step before it is measured; quickWarmTime is
-// used for quick steps. In this time the system distributes the ranks over the processors, connections adapt, and the
-// monitor of Go's runtime slows down from a check every 20 to 80 µs to one every 10 ms. In a rank's arguments, the
-// time is in milliseconds, preceded by warmPrefix, and comes before the steps.
+// warmTime is the time for which the ranks of an MPI repeat their first step before measurements begin; quickWarmTime
+// is used for quick steps. Meanwhile, the system distributes the ranks over the processors, connections adapt, and the
+// monitor of Go's runtime slows down from a check every 20 to 80 µs to one every 10 ms. In a rank's arguments, the time
+// comes before the steps, in milliseconds and preceded by warmPrefix.
 const (
 	warmTime      = 100 * time.Millisecond
 	quickWarmTime = time.Millisecond

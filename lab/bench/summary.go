@@ -82,7 +82,7 @@ func (r *Report) Summary() string {
 	return p.text.String()
 }
 
-// The summary in a document is between these marks.
+// Marks in a document before and after the summary.
 const (
 	summaryBegin = "<!-- bench: summary -->\n"
 	summaryEnd   = "<!-- end of bench: summary -->"

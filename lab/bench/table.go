@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is a table of text with headings. All columns are aligned to the right.
+// table is a text table with headings. All columns are aligned to the right.
 type table struct {
 	title    string
 	headings []string

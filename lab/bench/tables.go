@@ -2,8 +2,8 @@ package bench
 
 import "fmt"
 
-// sheet describes tables of one or several workloads. Each table has a row for each step, and a column for each side in
-// a group.
+// sheet describes the tables of one or several workloads. A table contains a row for each step, and a column for each
+// side of a group.
 type sheet struct {
 	workload, title string
 	cell            func(p *Point, s *Measured) string

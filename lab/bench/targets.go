@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// target is a bound that a figure is meant to meet.
+// target is a bound that a figure should meet.
 type target struct {
 	name, workload string
 	// otherWorkload is the name of a second workload whose figures are needed, if any.
 	otherWorkload string
-	// atMost means that bound is an upper bound. Otherwise it is a lower bound.
+	// atMost means that bound is an upper bound; otherwise it is a lower bound.
 	bound  float64
 	atMost bool
-	// slowBound replaces bound if a wake-up takes slowWakeUp or longer. 0 means that bound applies.
+	// slowBound replaces bound if a wake-up takes slowWakeUp or longer. 0 means that bound always applies.
 	slowBound float64
-	// goal is a better value that the project works towards, or 0. tolerance is the amount by which noise may make the
-	// figure miss bound.
+	// goal is a better value that the project works towards, or 0. tolerance is the amount by which the figure may miss
+	// bound because of noise.
 	goal, tolerance float64
 	// unit is printed after the bound.
 	unit string
@@ -99,15 +99,15 @@ var targets = slices.Concat([]target{
 		unit: " % (which is 0 %)", measure: idleUsage},
 }, attachedTargets(), collectiveTargets(), disturbedTargets())
 
-// anyLength is greater than the length of any message. idlePercent stands for 0 %, with rounding. noise is the
-// difference found between two equal sides that are measured in the same processes.
+// anyLength exceeds the length of any message. idlePercent is 0 % with an allowance for rounding. noise is the
+// difference observed between two equal sides measured in the same processes.
 const (
 	anyLength   = 1 << 62
 	idlePercent = 0.5
 	noise       = 0.05
 )
 
-// slowWakeUp is the p50 of a wake-up in µs above which polling helps a lot.
+// slowWakeUp is the p50 of a wake-up in µs above which polling saves much of a message's time.
 const slowWakeUp = 10
 
 // attachedTargets returns the targets for programs that use ranks of a daemon.
@@ -141,7 +141,7 @@ func attachCost(key string) measure {
 	}
 }
 
-// collectiveTargets returns the targets for operations that are compared with Open MPI.
+// collectiveTargets returns the targets for collective operations, which are compared with Open MPI.
 func collectiveTargets() (all []target) {
 	for _, name := range []string{"bcast", "bcast-4", "allreduce", "allreduce-4", "alltoall", "alltoall-4"} {
 		of := func(what string, bound float64, m measure) {
@@ -220,7 +220,7 @@ func atStep(side string, n int, times float64, bases ...string) measure {
 	}
 }
 
-// worst divides a side's time by the best time of the bases, at all steps from least to most. It returns the worst
+// worst divides a side's time by the best time of the bases, at all steps from least to most, and returns the worst
 // ratio.
 func worst(side string, least, most int, bases ...string) measure {
 	return worstOf("p50", side, least, most, bases...)
@@ -247,8 +247,8 @@ func inverse(m measure) measure {
 	}
 }
 
-// worstStepJump finds the length, up to 64 KiB, at which the time is longest in comparison with the lengths next to it.
-// It divides the time by the longer one of the times at the next shorter and the next longer length.
+// worstStepJump compares each time at lengths up to 64 KiB with the longer one of the times at the next shorter and the
+// next longer length. It returns the largest ratio.
 func worstStepJump(_ *Report, res *Result) (value float64, where string, found bool) {
 	measured := res.side(cloudFPGA.key)
 	if measured == nil {
@@ -298,7 +298,7 @@ func streamShare(r *Report, res *Result) (float64, string, bool) {
 	return raw.P50 / ours.P50, "", true
 }
 
-// worstQueueGrowth compares the latency with the longest queue with the latency with an empty queue.
+// worstQueueGrowth compares the latency with the longest queue to the latency with an empty queue.
 func worstQueueGrowth(_ *Report, res *Result) (value float64, where string, found bool) {
 	ns := res.stepNumbers()
 	for i := range res.Sides {

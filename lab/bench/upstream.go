@@ -20,8 +20,8 @@ import (
 // upstream's CPU library.
 const EnvUpstream = "ZRLMPI_UPSTREAM_PINGPONG"
 
-// The two sides of upstream's library differ in the processors of the ranks. Its ranks wait in the kernel, which is
-// fast if both run on one processor.
+// Upstream's library is measured as two sides: with both ranks on one processor, and on two. Its ranks wait in the
+// kernel, which is fast if both run on one processor.
 const (
 	upstreamKey    = "upstream"
 	upstreamOneKey = "upstream-one"
@@ -34,7 +34,7 @@ const upstreamTime = 90 * time.Second
 // byte.
 const upstreamBytes = 40 << 20
 
-// upstreamIPs are addresses used by nothing else. Upstream's port is 2718; it is incremented only if ranks share an
+// upstreamIPs are addresses that nothing else uses. Upstream's port is 2718; it is incremented only if ranks share an
 // address.
 var upstreamIPs = []string{"127.0.76.1", "127.0.76.2"}
 
@@ -68,7 +68,7 @@ func findUpstream(_ context.Context, _ string, _ func(string) bool) (found []sid
 	return found, nil, nil
 }
 
-// upstreamSteps reduces the number of iterations for long messages.
+// upstreamSteps returns the steps with fewer iterations for long messages.
 func upstreamSteps(w *workload, steps []step) []step {
 	if w.name != "pingpong" {
 		return nil
@@ -94,7 +94,7 @@ func runUpstream(ctx context.Context, path string, processors [2]int, j job, out
 		}
 		if err := startOn(processors[rank], cmd); err != nil {
 			cancel()
-			// The other rank may have failed before and be the cause.
+			// The other rank may have failed first and be the cause.
 			return errors.Join(group.Wait(), err)
 		}
 		group.Go(cmd.wait)

@@ -18,7 +18,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// inGroup makes a command start in a new process group. killGroup kills the processes that are left in the group.
+// inGroup makes a command start in a new process group. killGroup kills the remaining processes of the group.
 func inGroup(cmd *exec.Cmd) (killGroup func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() {

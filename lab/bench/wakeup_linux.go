@@ -17,9 +17,8 @@ const (
 	wakeUpSleep = time.Millisecond
 )
 
-// measureWakeUp measures how long it takes to wake a thread that sleeps in the kernel. The time begins before one
-// thread writes to an eventfd, and ends when the other thread, which was blocked in a read, runs. Each thread has its
-// own processor if there are two.
+// measureWakeUp measures how long it takes to wake a thread that sleeps in the kernel: from before one thread writes to
+// an eventfd until the other thread, blocked in a read, runs. Each thread has its own processor if there are two.
 func measureWakeUp() (p50, p90 time.Duration, err error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {

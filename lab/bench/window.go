@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// windowStep measures windows: messages that are sent together, and answered by a single message. The receives of a
-// window are posted before the window is requested. c/window.c is its counterpart.
+// windowStep measures windows, which are several messages sent together and answered by a single message. The receives
+// of a window are posted before the window is requested. c/window.c is its counterpart.
 func windowStep(sess *session, st step, size int) (Point, error) {
 	words, err := wordsOf(st.n)
 	if err != nil {
@@ -90,7 +90,7 @@ type window struct {
 // message returns the words of message k, where all is the buffer of one or more windows.
 func (w *window) message(all []int32, k int) []int32 { return all[k*w.words : (k+1)*w.words] }
 
-// sendWindows sends the windows. When a window has been answered, it calls timed with the time since the window began.
+// sendWindows sends the windows. After the answer to each window, it calls timed with the time since the window began.
 func (w *window) sendWindows(timed func(i int, took time.Duration) error) error {
 	if err := w.session.receiveNumber("the number after posted receives", w.peer, 0, 0); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// workload is a benchmark run by a number of ranks. It is implemented both in C and in Go.
+// workload is a benchmark for a number of ranks. It is implemented both in C and in Go.
 type workload struct {
 	name, title string
 	// unit is the unit of n in a step, and axis its label on a plot. bytes means that n is a number of bytes.
@@ -14,7 +14,7 @@ type workload struct {
 	bytes      bool
 	// fullSteps and quickSteps are the steps of a run. Quick steps are for tests.
 	fullSteps, quickSteps []step
-	// ranks returns the number of ranks in a step. If it is nil, there are two.
+	// ranks returns the number of ranks in a step; nil means two.
 	ranks func(step) int
 	// messages returns the number of messages in a step. All of them are verified.
 	messages func(step) int
@@ -25,16 +25,15 @@ type workload struct {
 	requiredFigures []string
 	// usesTags means that the messages have tags.
 	usesTags bool
-	// isCollective means that the workload is a collective operation. inProcess means that it is not measured with
-	// attached ranks.
+	// isCollective means that the workload is a collective operation. inProcess means that attached ranks do not run
+	// it.
 	isCollective, inProcess bool
-	// methods means that sides of zrlmpid run the workload with several methods in turn. In the report, each method is
-	// a separate side.
+	// methods means that sides of zrlmpid run the workload with several methods in turn. The report treats each method
+	// as a separate side.
 	methods bool
-	// weight is the approximate duration in seconds of a full round of a side. It is used to estimate the remaining
-	// time.
+	// weight is the approximate duration in seconds of a full round of a side, for estimates of the remaining time.
 	weight float64
-	// run runs a step on one rank. It returns a point for each method. Only the points of rank 0 count.
+	// run runs a step on one rank and returns a point for each method. Only the points of rank 0 count.
 	run func(*session, step) ([]Point, error)
 }
 

@@ -119,7 +119,7 @@ const minTicks = 4
 
 // Ticks returns the ticks up to high.
 func (t ticker) Ticks(_, high float64) []plot.Tick {
-	if t.unit == Counts && t.values != nil { // the values are few, and each of them matters
+	if t.unit == Counts && t.values != nil { // there are only a few values, and each matters
 		return t.valueTicks(high)
 	}
 	var ticks []plot.Tick
@@ -134,7 +134,7 @@ func (t ticker) Ticks(_, high float64) []plot.Tick {
 	return ticks
 }
 
-// labelShare is the share of the axis that the label of a step needs.
+// labelShare is the minimum distance between labels, as a share of the axis.
 const labelShare = 0.045
 
 // valueTicks returns a tick for each value. A tick has a label unless it would overlap the previous label.

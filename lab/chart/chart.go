@@ -39,11 +39,11 @@ type Series struct {
 	// Variant selects the colour, the dashes and the marker among the styles of the kind.
 	Variant int
 	Points  []Point
-	// Fit is a curve that is drawn as a thin line from the first point to the last. It may be nil.
+	// Fit, if not nil, is a curve that is drawn as a thin line from the first point to the last.
 	Fit func(x float64) float64
 }
 
-// Point is a marker of a series. If High is greater than Low, it has a bar from Low to High.
+// Point is a marker of a series. If High exceeds Low, a bar is drawn from Low to High.
 type Point struct{ X, Y, Low, High float64 }
 
 // Kind is the style of a line.
@@ -176,7 +176,7 @@ func (c *Chart) SVG() ([]byte, error) {
 	if _, err := image.WriteTo(&b); err != nil {
 		return nil, err
 	}
-	// Viewers that lack the font use a similar one.
+	// Viewers without the font use a similar one.
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
 }

@@ -36,8 +36,8 @@ const (
 	defaultMTU = 1500
 )
 
-// The durations of a flow. On long lossy paths losses are rare, so a lossy cell runs for additional round trips.
-// Measurements with two flows skip the first seconds: shares are measured in the steady state, over several periods of
+// The durations of a flow. Losses are rare on long lossy paths, so a lossy cell runs for additional round trips.
+// Measurements with two flows skip the first seconds, to measure shares in the steady state, over several periods of
 // CUBIC's window, which last 5 s here.
 const (
 	cellTime   = 4 * time.Second
@@ -48,7 +48,7 @@ const (
 	intactTime = 2 * time.Minute // at most
 )
 
-// intactBytes is the length of the transfer in the part intact. It is longer than a window of messages.
+// intactBytes is the length of the transfer in the part intact, which exceeds a window of messages.
 const intactBytes, quickBytes = 100_000_000, 5_000_000
 
 // Cell is a path with the measurements made on it.
@@ -64,8 +64,8 @@ type Cell struct {
 	Late      float64    `json:"late_ms,omitempty"`
 	Runs      []Measured `json:"runs"`
 
-	// duration is the duration of a flow, and skip its initial part, which does not count. If bytes is not 0, the flow
-	// ends once that number of bytes has been received.
+	// duration is the duration of a flow, and skip its initial part, which does not count. A flow with bytes greater
+	// than 0 ends once that number of bytes has been received.
 	duration, skip time.Duration
 	byteLimit      int64
 }
@@ -85,7 +85,7 @@ type Round struct {
 	Path  path.Use `json:"path"`
 }
 
-// Flow is the number of bytes that were received and verified, and how long that took.
+// Flow is the number of verified bytes that were received, and the time that they took.
 type Flow struct {
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
@@ -122,8 +122,7 @@ func (c *Cell) config(seed int) path.Config {
 		RTT: millis(c.RTT), Rate: c.Rate, MTU: c.MTU, Loss: c.Loss, Reorder: c.Reorder, Duplicate: c.Duplicate,
 		Late: millis(c.Late),
 		Seed: seed, TCP: "cubic",
-		// Buffers do not limit TCP. A connection does not start with metrics that the kernel saved from earlier
-		// connections.
+		// Buffers large enough not to limit TCP, and no metrics that the kernel saved from earlier connections.
 		Settings: map[string]string{
 			"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_rmem": "4096 131072 33554432",
 			"net.ipv4.tcp_wmem": "4096 65536 33554432",
@@ -188,7 +187,7 @@ func (o *Options) selectCells() []Cell {
 	return slices.DeleteFunc(all, func(c Cell) bool { return len(c.Runs) == 0 })
 }
 
-// middleRTT is the round-trip time in milliseconds in parts that measure at only one.
+// middleRTT is the round-trip time in milliseconds in the parts that measure at a single round-trip time.
 const middleRTT = 20
 
 // pairRuns returns the measurements with two flows.

@@ -21,7 +21,7 @@ func (j *job) connection(ctx context.Context, c *counter) error {
 	return j.receiveTCP(ctx, c)
 }
 
-// sendTCP sends until ctx is done or all bytes have been sent. It retries to connect, as the receiver may not be
+// sendTCP sends until ctx is done or all bytes are sent. It retries to connect because the receiver may not be
 // listening yet.
 func (j *job) sendTCP(ctx context.Context, c *counter) error {
 	conn, err := dial(ctx, j.Address)
@@ -59,7 +59,7 @@ func dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	}
 }
 
-// checkCubic returns an error if a connection does not use CUBIC, which the path should have set.
+// checkCubic returns an error unless a connection uses CUBIC, which the path should have configured.
 func checkCubic(conn syscall.Conn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -78,8 +78,8 @@ func checkCubic(conn syscall.Conn) error {
 	return nil
 }
 
-// receiveTCP accepts a connection and reads from it until the deadline, or until all bytes have been received. The
-// connection stays open until the process exits.
+// receiveTCP accepts a connection and reads from it until the deadline, or until all bytes are received. The connection
+// stays open until the process exits.
 func (j *job) receiveTCP(ctx context.Context, c *counter) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", j.Address)
 	if err != nil {

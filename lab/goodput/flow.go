@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// FlowCommand is the first argument when a program starts itself as the sender or the receiver of a flow. It is not
-// meant for users.
+// FlowCommand is the first argument with which a program starts itself as the sender or the receiver of a flow. It is
+// for internal use.
 const FlowCommand = "goodput-flow"
 
 // job describes one end of a flow.
@@ -21,8 +21,8 @@ type job struct {
 	// Config names the configuration of the two ranks. Address is the address at which the receiver of tcp-cubic
 	// listens.
 	Config, Address string
-	// The receiver counts bytes that arrive between Skip and Time after the sender's start. If Bytes is not 0, it stops
-	// when it has received that number of bytes.
+	// The receiver counts bytes that arrive between Skip and Time after the sender's start. If Bytes is greater than 0,
+	// it stops when it has received that number of bytes.
 	Skip, Time time.Duration
 	Bytes      int64
 }
@@ -69,8 +69,8 @@ type counter struct {
 	*job
 	stream    stream
 	startTime time.Time
-	// position is the number of bytes received in order, and countedBytes the number of bytes received after Skip. last
-	// is the time at which the last of them arrived.
+	// position is the number of bytes received in order, and countedBytes the number of those received after Skip. last
+	// is the time at which the last counted byte arrived.
 	position, countedBytes int64
 	last                   time.Time
 	// conn is the connection of the receiver of tcp-cubic. It stays open until the process exits.
@@ -83,7 +83,7 @@ func (c *counter) start(now time.Time) { c.startTime, c.last = now, now }
 // deadline returns the time after which bytes no longer count.
 func (c *counter) deadline() time.Time { return c.startTime.Add(c.Time) }
 
-// isComplete reports whether the flow has a limit and all its bytes have been received.
+// isComplete reports whether the flow is limited and all its bytes have been received.
 func (c *counter) isComplete() bool { return c.Bytes > 0 && c.position >= c.Bytes }
 
 // addReceived verifies and counts bytes that were received at time now.
@@ -98,13 +98,13 @@ func (c *counter) addReceived(now time.Time, b []byte) error {
 	return nil
 }
 
-// result returns the result of the flow. Its time ends when the last bytes are received, since a message counts only
-// when it is complete.
+// result returns the result of the flow. Its time ends with the last received bytes, because a message counts only when
+// it is complete.
 func (c *counter) result() Flow {
 	return Flow{Bytes: c.countedBytes, Seconds: c.last.Sub(c.startTime.Add(c.Skip)).Seconds()}
 }
 
-// timeoutError is called when the time is over. It returns an error if the flow has a limit.
+// timeoutError is called at the deadline. It returns an error if the flow was to transfer a fixed number of bytes.
 func (c *counter) timeoutError() error {
 	if c.Bytes > 0 {
 		return fmt.Errorf("%d bytes of %d arrived in %v", c.position, c.Bytes, c.Time)

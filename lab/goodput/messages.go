@@ -15,7 +15,7 @@ import (
 // closeTime limits how long a rank waits for its last messages to be acknowledged.
 const closeTime = 10 * time.Second
 
-// configure writes the configuration of the two ranks of a flow. Each flow has a unique number.
+// configure writes the configuration of the two ranks of a flow. flow is a number that no other flow uses.
 func configure(file, side string, flow int) error {
 	transport := "udp"
 	if side == extendedTCP {
@@ -50,14 +50,15 @@ func (j *job) runMessages(ctx context.Context, c *counter) error {
 		err = receiveMessages(ctx, world, c)
 	}
 	if err != nil || j.Bytes == 0 {
-		return err // pending messages are lost when the process exits
+		return err // the process's exit would lose pending messages
 	}
 	end, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	return world.Finalize(end)
 }
 
-// sendMessages waits until the receiver is ready, and then announces the start. The time before that does not count.
+// sendMessages waits until the receiver is ready, and then announces the start. The time before the announcement does
+// not count.
 func sendMessages(ctx context.Context, world *mpi.Comm, c *counter) error {
 	one := make([]byte, 1)
 	if _, err := mpi.Recv(ctx, world, one, 1, 0); err != nil {

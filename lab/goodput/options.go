@@ -8,7 +8,7 @@ import (
 
 // Options select the measurements.
 type Options struct {
-	// Parts lists some of the names that Parts returns. The default is all.
+	// Parts lists the parts to measure, with names that the function Parts returns. The default is all parts.
 	Parts []string
 	// RTTs in milliseconds and Losses in percent are for the part loss, MTUs for the part mtu. The defaults are 2, 20
 	// and 100 for RTTs; 0, 0.1, 1 and 5 for Losses; 1280 and 9000 for MTUs. The other parts use an MTU of 1500.
@@ -17,8 +17,8 @@ type Options struct {
 	MTUs   []int
 	// Only lists the sides to measure. The default is all.
 	Only []string
-	// Rounds is the number of rounds. 0 means 3, or 1 if Quick is set. Seed is the seed of the first round; it
-	// increases by one in each further round.
+	// Rounds is the number of rounds. 0 means 3, or 1 if Quick is set. Seed is the seed of the first round; each
+	// further round increases it by one.
 	Rounds, Seed int
 	// Quick measures only a few cells for one second, to check that everything works.
 	Quick bool

@@ -45,8 +45,8 @@ func (r *Report) Save(file string) error {
 	return errors.Join(r.WriteJSON(f), f.Close())
 }
 
-// Load reads reports that Save wrote to one or more files, and merges the rounds of equal cells. The description of the
-// machine is from the first file.
+// Load reads reports that Save wrote to one or more files, and merges the rounds of equal cells. The first file
+// provides the description of the machine.
 func Load(files ...string) (*Report, error) {
 	var all Report
 	for i, file := range files {
@@ -175,7 +175,7 @@ func firstShare(r *Round) float64 {
 }
 
 // ratio divides the goodput of a side by the goodput of TCP CUBIC. It returns the median of the ratios for all seeds
-// with which both were measured, as the choice of lost packets makes a greater difference than the choice of side.
+// with which both were measured, because the choice of lost packets makes more difference than the choice of side.
 func (c *Cell) ratio(side string) (value float64, ok bool) {
 	ours, base := c.findRun(side), c.findRun(tcpCubic)
 	if ours == nil || base == nil {

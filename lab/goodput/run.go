@@ -25,7 +25,8 @@ const (
 	killTime  = 5 * time.Second
 )
 
-// attempts is the maximum number of times that a measurement is made in a round if the emulator is late.
+// attempts is the maximum number of attempts at a measurement in a round. Further attempts are made only if the
+// emulator was late.
 const attempts = 3
 
 // Run runs the measurements, and writes its progress to progress. If a measurement fails, Run does not repeat it, but
@@ -69,8 +70,8 @@ type runner struct {
 }
 
 // measure makes a measurement. If the emulator was late, for example because the host of a virtual machine took its
-// processors away, it makes the measurement again, and keeps the one with the least lateness. It returns an error only
-// if no further measurement is possible.
+// processors away, measure tries again, and keeps the attempt with the least lateness. It returns an error only if no
+// further measurement is possible.
 func (r *runner) measure(ctx context.Context, cell *Cell, run *Measured, seed int) error {
 	var best *Round
 	for range attempts {
@@ -118,7 +119,7 @@ func (r *runner) runFlows(ctx context.Context, p *path.Path, cell *Cell, run *Me
 		go func() {
 			err := r.runFlow(ctx, p, cell, side, i, &results[i])
 			if err != nil {
-				cancel() // the other flows have nothing to be compared with
+				cancel() // the other flows would have no counterpart for a comparison
 			}
 			ends <- err
 		}()

@@ -6,17 +6,16 @@ import (
 	"math/rand/v2"
 )
 
-// messageLen is the length of a message, and the maximum length of a read from a connection. It is greater than the
-// eager limit, so that messages are sent as long ones. It is small enough that many messages are sent in a few seconds
-// at 100 kB/s.
+// messageLen is the length of a message, and the maximum length of a read from a connection. It exceeds the eager
+// limit, so that all messages use rendezvous, and is small enough to send many messages in a few seconds at 100 kB/s.
 const messageLen = 128 << 10
 
-// messageWindow is the number of messages that a sender keeps in flight. Together they are longer than the path and its
-// queue can hold.
+// messageWindow is the number of messages that a sender keeps in flight. Together they exceed the capacity of the path
+// and its queue.
 const messageWindow = 32
 
-// period is the number of bytes after which the stream starts over. It is a prime, so that no two messages sent within
-// a short time are equal.
+// period is the number of bytes after which the stream starts over. It is a prime, so that messages sent within a short
+// time all differ.
 const period = 1_048_583
 
 // stream is the data sent in every flow: pseudo-random bytes from a fixed seed.

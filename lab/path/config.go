@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// EmulatorCommand is the first argument when a program starts itself as the emulator of a path. It is not meant for
-// users.
+// EmulatorCommand is the first argument with which a program starts itself as the emulator of a path. It is for
+// internal use.
 const EmulatorCommand = "path-emulator"
 
 // Config describes a path. Both directions have the same properties.
@@ -16,8 +16,8 @@ type Config struct {
 	RTT time.Duration
 	// Rate is the capacity in bytes per second, including IP headers.
 	Rate int
-	// Queue is the number of bytes that may be in the queue or in transmission. Further packets are dropped. If it is
-	// 0, Rate times RTT is used, but at least the size of minPackets packets.
+	// Queue is the maximum number of bytes in the queue and in transmission. Packets beyond it are dropped. 0 means
+	// Rate times RTT, but at least the size of minPackets packets.
 	Queue int
 	// MTU is the maximum length of a packet.
 	MTU int
@@ -35,11 +35,11 @@ type Config struct {
 	Settings map[string]string
 }
 
-// minPackets is the minimum length of the queue, in packets of the MTU. At 2 ms, rate times round trip is only a
-// few packets, and hosts send several packets back to back.
+// minPackets is the minimum length of the queue, in packets of the MTU. At an RTT of 2 ms, Rate times RTT is only a few
+// packets, but hosts send several packets back to back.
 const minPackets = 16
 
-// Bounds of a Config. Every host must accept packets of 576 bytes (RFC 791).
+// Bounds of a Config. 576 bytes is the packet length that every host must accept (RFC 791).
 const (
 	minMTU  = 576
 	maxMTU  = 65535
@@ -53,7 +53,7 @@ func (c Config) Check() error {
 	return err
 }
 
-// withDefaults returns the configuration with defaults set. An error names the value that is out of range.
+// withDefaults returns the configuration with defaults set, or an error that names a value that is out of range.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.RTT < 0 || c.RTT > maxRTT:

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/impair"
 )
 
-// Direction is one direction of a path. It copies packets. The queue and the delay limit the number of packets that it
-// buffers. It is not safe for concurrent use.
+// Direction is one direction of a path. It copies the packets that it carries. The queue and the delay limit the number
+// of buffered packets. It is not safe for concurrent use.
 type Direction struct {
 	rate  float64
 	epoch time.Time
@@ -18,11 +18,11 @@ type Direction struct {
 	// freeAt is the time at which all packets accepted so far will have been sent.
 	freeAt  time.Time
 	pending impair.Queue[[]byte]
-	// delivered is the packet that the last call of Deliver returned. spare holds buffers for reuse.
+	// delivered is the packet that the last call of Deliver returned. spare contains buffers for reuse.
 	delivered []byte
 	spare     [][]byte
 	mtu       int
-	// counts is the traffic so far, without the figures computed from depth and lateness.
+	// counts holds the traffic so far, without the figures computed from depth and lateness.
 	counts Traffic
 	// depth records the queue length in bytes that each packet found on arrival. lateness records the delay of each
 	// delivery beyond its due time, in microseconds.
@@ -101,5 +101,5 @@ func (d *Direction) Deliver(now time.Time) (packet []byte, ok bool) {
 	return d.delivered, true
 }
 
-// Due returns when the next packet is due, if there is one.
+// Due returns the time at which the next packet is due, if any.
 func (d *Direction) Due() (time.Time, bool) { return d.pending.NextDue() }

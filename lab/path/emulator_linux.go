@@ -16,7 +16,7 @@ import (
 // one.
 const firstTUN = 3
 
-// readBatch is the maximum number of packets read from a device before packets that are due are delivered.
+// readBatch is the maximum number of packets read from a device before due packets are delivered.
 const readBatch = 64
 
 // readyLine is the line that the emulator prints when it begins to forward packets. When it stops, it prints its Use as
@@ -30,13 +30,13 @@ type emulator struct {
 	buffer     []byte
 	// stopFD is a file descriptor that becomes readable when the emulator must stop.
 	stopFD int
-	// refused is the number of packets that a device did not accept.
+	// refused is the number of packets that a device rejected.
 	refused uint64
 }
 
 // RunEmulator runs the emulator of a path in a separate process. args are the arguments after EmulatorCommand. It stops
-// when ctx is done or stdin is closed. The process must have a real-time priority, in all threads of the Go scheduler:
-// every 10 ms, another thread must run for the emulator to continue.
+// when ctx is done or stdin is closed. All threads of the Go scheduler must have a real-time priority, because every 10
+// ms another thread must run before the emulator can continue.
 func RunEmulator(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s: %d arguments instead of one", EmulatorCommand, len(args))
@@ -119,7 +119,7 @@ func (e *emulator) read(tun int, d *Direction) error {
 	return nil
 }
 
-// deliver writes the packets of a direction that are due to a device.
+// deliver writes the due packets of a direction to a device.
 func (e *emulator) deliver(d *Direction, tun int) {
 	for p, ok := d.Deliver(time.Now()); ok; p, ok = d.Deliver(time.Now()) {
 		if _, errno := rawSyscall(unix.SYS_WRITE, tun, p); errno != 0 {
@@ -128,7 +128,7 @@ func (e *emulator) deliver(d *Direction, tun int) {
 	}
 }
 
-// longestWait is the maximum duration of a call to wait. During a call, a garbage collection cannot start.
+// longestWait is the maximum duration of a call to wait, during which no garbage collection can start.
 const longestWait = 10 * time.Millisecond
 
 // wait waits until a device has a packet to read or until a packet is due, but at most for longestWait. It reports

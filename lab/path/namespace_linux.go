@@ -42,7 +42,7 @@ func newNamespace(own netip.Addr, config *Config) (*namespace, error) {
 	return n, nil
 }
 
-// close releases the namespace. It disappears when the processes in it have exited.
+// close releases the namespace, which disappears when the processes in it have exited.
 func (n *namespace) close() {
 	n.Close()
 	n.tun.Close() // a nil file returns an error
@@ -79,8 +79,8 @@ func (n *namespace) configure(own netip.Addr, config *Config) error {
 	return nil
 }
 
-// openTUN creates the TUN device. Its packets have no driver header, so the kernel segments them and computes checksums
-// before they are read.
+// openTUN creates the TUN device. Its packets are read without a driver header, so the kernel segments them and
+// computes checksums first.
 func (n *namespace) openTUN() error {
 	const file = "/dev/net/tun"
 	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -106,8 +106,8 @@ func (n *namespace) droppedPackets() (count int, err error) {
 	return count, err
 }
 
-// sentDrops is the index of a device's transmit drops in /proc/net/dev. The columns before it are eight receive
-// counters, and the transmitted bytes, packets and errors.
+// sentDrops is the column of transmit drops in /proc/net/dev, counted from 0 after the device's name. It follows eight
+// receive counters, and the transmitted bytes, packets and errors.
 const sentDrops = 8 + 3
 
 func deviceDrops(file string) (int, error) {

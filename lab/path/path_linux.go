@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// realtimePriority is the priority of the emulator. It lets the emulator run as soon as a packet is due, even while
-// ranks poll on every processor.
+// realtimePriority is the priority of the emulator, which must run as soon as a packet is due, even while ranks poll on
+// every processor.
 const realtimePriority = 1
 
 // Path is an emulated path. Its two ends are network namespaces.
@@ -93,11 +93,11 @@ func (p *Path) startEmulator(c Config) error {
 }
 
 // Do runs f on a thread in the network namespace of an end, and waits until f returns. Sockets and processes created by
-// f are in that namespace. Goroutines started by f are not.
+// f belong to that namespace; goroutines started by f do not run in it.
 func (p *Path) Do(end int, f func()) { p.ends[end].Do(f) }
 
-// Close removes the path and returns its Use. It returns an error if the emulator failed, or if packets were lost that
-// the path should have carried.
+// Close removes the path and returns its Use. It returns an error if the emulator failed, or if it lost packets that it
+// should have delivered.
 func (p *Path) Close() (Use, error) {
 	var use Use
 	p.stdin.Close()

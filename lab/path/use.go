@@ -8,7 +8,7 @@ type Use struct {
 	Directions [2]Traffic `json:"directions"`
 	// CPU is the processor time used by the emulator, in percent of one processor.
 	CPU float64 `json:"cpu_percent"`
-	// Refused is the number of packets that the kernel did not accept at the end of the path.
+	// Refused is the number of packets that the kernel rejected at the end of the path.
 	Refused uint64 `json:"refused"`
 }
 

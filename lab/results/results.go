@@ -63,8 +63,8 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("%q matches the runs of several machines: %s", e.Query, strings.Join(e.Matches, ", "))
 }
 
-// Find returns the name of the run that a query selects. A query is the name of a run, or the name or part of the name
-// of a machine, which selects the newest run on that machine. It is written like the names, as in "amd-epyc".
+// Find returns the name of the run that a query selects. A query is the name of a run, or the name of a machine or a
+// part of it, which selects the newest run on that machine. Queries have the form of run names, as in "amd-epyc".
 func Find(query string) (string, error) {
 	names := Names()
 	if slices.Contains(names, query) {

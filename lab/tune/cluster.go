@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// job is a request to all ranks: make a call once and verify it, and then make it Iterations times.
+// job is a request to all ranks to make a call once and verify it, and then to make it Iterations times.
 type job struct {
 	Collective string        `json:"collective"`
 	By         choice.Choice `json:"by"`
@@ -58,7 +58,7 @@ func startCluster(ctx context.Context, dir, transport string, n int, stderr io.W
 	c := &cluster{stop: stop}
 	for rank := range n {
 		cmd := exec.CommandContext(ctx, self, RankCommand, "-config", file, "-rank", strconv.Itoa(rank))
-		// Jobs choose the algorithm, so the environment must not.
+		// Jobs choose the algorithm, so the environment must not override it.
 		cmd.Env = append(os.Environ(), config.EnvCollectives+"=", config.EnvCollectivesTable+"=")
 		cmd.Stderr = stderr
 		p, err := start(cmd)
@@ -133,8 +133,8 @@ func (p *process) runJob(rank int, j job, a *answer) error {
 	return nil
 }
 
-// close stops the ranks and waits until they have exited. It ignores exit codes, as each job was answered or returned
-// an error.
+// close stops the ranks and waits until they have exited. It ignores their exit codes, because each job was answered or
+// returned an error.
 func (c *cluster) close() {
 	for _, p := range c.ranks {
 		p.stdin.Close() // stops the rank

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// minSpeedUp is the factor by which another choice must be faster to replace the current one. Smaller differences are
-// not reproducible in the next measurement.
+// minSpeedUp is the factor by which another choice must be faster to replace the current one. Smaller differences do
+// not reappear reliably in the next measurement.
 const minSpeedUp = 1.1
 
 // makeTable makes the table from the first rounds of measurements.
@@ -56,7 +56,7 @@ func (g *group) entries(rounds int) (list []collectives.Entry) {
 				i = len(entry.Medians)
 				entry.Medians = append(entry.Medians, collectives.Series{Choice: c.by, Micros: make([]float64, len(entry.Bytes))})
 			}
-			// A round that is incomplete does not count.
+			// Ignore an incomplete round.
 			entry.Medians[i].Micros[slices.Index(entry.Bytes, c.bytes)] = rounded(median(slices.Clone(c.micros[:rounds])))
 		}
 		if entry.Decide(minSpeedUp); len(entry.Decisions) > 0 {

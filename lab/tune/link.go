@@ -49,7 +49,7 @@ func fitLine(x, y []float64) collectives.Link {
 	return collectives.Link{Alpha: rounded(max(l.Alpha, 1)), Beta: rounded(max(l.Beta, 1e-3))}
 }
 
-// rounded rounds v to four significant digits, as further digits are noise.
+// rounded rounds v to four significant digits; further digits are noise.
 func rounded(v float64) float64 {
 	if v == 0 {
 		return 0

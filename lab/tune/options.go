@@ -13,12 +13,12 @@ import (
 
 // Options select the measurements.
 type Options struct {
-	// Transports lists the transports between ranks. shm is for the classes in which ranks share memory, udp and tcp
-	// for the other classes. The default is shm and udp.
+	// Transports lists the transports between ranks: shm for the classes in which ranks share memory, udp and tcp for
+	// the other classes. The default is shm and udp.
 	Transports []string
 	// Ranks lists the numbers of ranks. The default is 2, 4 and 8, or 2 and 4 if Quick is set.
 	Ranks []int
-	// Collectives lists names as they are used in a table. The default is all.
+	// Collectives lists the collectives to measure, by their names in a table. The default is all collectives.
 	Collectives []string
 	// MaxBytes is the maximum length of a vector, or of all blocks together. 0 means 2 MiB, or 32 KiB if Quick is set.
 	MaxBytes int

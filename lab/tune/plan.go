@@ -11,12 +11,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// group is the set of measurements made by one cluster: with one number of ranks, and over one transport.
+// group is the set of measurements made by one cluster, with one number of ranks and over one transport.
 type group struct {
 	transport string
 	ranks     int
 	cells     []*cell
-	// took is the duration of the last round, or 0 if there was none.
+	// took is the duration of the last round, or 0 before the first one.
 	took time.Duration
 }
 
@@ -25,17 +25,17 @@ type cell struct {
 	collective coll.Collective
 	bytes      int
 	by         choice.Choice
-	// segment is the segment size that is used: by.Segment, or the size that choice.Auto stands for.
+	// segment is the segment size in use: by.Segment, or the size to which choice.Auto resolves.
 	segment int
-	// iterations is the number of calls of which a median is taken, or 0 if it is not yet known.
+	// iterations is the number of calls whose median is taken, or 0 if it is not yet known.
 	iterations int
 	// micros lists the medians in µs, one for each round.
 	micros []float64
 	failed bool
 }
 
-// segments lists the segment sizes in bytes that are tried for algorithms that can segment their data. Up to the
-// smallest of them, these algorithms are also tried without segments.
+// segments lists the segment sizes in bytes to try for algorithms that can segment their data. For data up to the
+// smallest of these sizes, the algorithms are also tried without segments.
 var segments = []int{8 << 10, 64 << 10, 512 << 10}
 
 // lengths returns the lengths in bytes of vectors or blocks with which a collective is measured.
@@ -58,12 +58,12 @@ func (o *Options) lengths(of coll.Collective, ranks int) (list []int) {
 	return list
 }
 
-// planCells returns the measurements of a collective. All choices for one length are next to each other, so that other
-// load on the machine affects all of them alike.
+// planCells returns the measurements of a collective. All choices for one length follow each other, so that other load
+// on the machine affects them alike.
 func (o *Options) planCells(of coll.Collective, ranks int, transport string, link collectives.Link) (cells []*cell) {
 	for _, n := range o.lengths(of, ranks) {
 		for _, algorithm := range coll.Algorithms(of) {
-			// There are no FPGAs, so the trees of upstream's compiler need not be tried.
+			// Without FPGAs, the trees of upstream's compiler need not be tried.
 			call := coll.Call{Collective: of, Ranks: ranks, Bytes: n, Elem: elemLen, Flows: true}
 			if sharesMemory[transport] {
 				call.Shared = shm.SharedHalf

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lockedWriter is a writer for the progress. It serializes the error output of ranks that fail.
+// lockedWriter is the writer for progress reports. It serializes the error output of ranks that fail.
 type lockedWriter struct {
 	mu sync.Mutex
 	io.Writer
@@ -25,7 +25,7 @@ type progressCounter struct{ done, all int }
 
 func (t *tuner) startProgress() { t.clock.all = len(t.groups) * t.Rounds }
 
-// reportProgress prints the group that is measured next, and an estimate of the remaining time.
+// reportProgress prints the group to be measured next, and an estimate of the remaining time.
 func (t *tuner) reportProgress(g *group, round int) {
 	t.clock.done++
 	left := ""
@@ -40,8 +40,8 @@ func (t *tuner) reportProgress(g *group, round int) {
 		t.clock.done, t.clock.all, left, round+1, t.Rounds, g.transport, g.ranks, turns, len(g.cells))
 }
 
-// estimateRemaining estimates how long the current group and the groups after it take. A group measured before is
-// expected to take as long as last time. For a new group, left assumes the average time per cell and rank.
+// estimateRemaining estimates how long the current group and the groups after it take. It assumes the previous duration
+// for a group measured before, and the average time per cell and rank for a new group.
 func (t *tuner) estimateRemaining(now *group, round int) time.Duration {
 	var took time.Duration
 	weight := 0

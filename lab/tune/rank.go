@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// RankCommand is the first argument when a program starts itself as a rank. It is not meant for users.
+// RankCommand is the first argument with which a program starts itself as a rank. It is for internal use.
 const RankCommand = "tune-rank"
 
 // closeTime limits how long a rank waits for its last messages to be acknowledged.

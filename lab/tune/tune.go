@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Bounds of the measurement of a cell: the approximate duration, and the number of calls.
+// Bounds of the measurement of a cell: its approximate duration, and the number of calls.
 const (
 	budget        = 20 * time.Millisecond
 	quickBudget   = time.Millisecond
@@ -24,12 +24,12 @@ const (
 	maxIterations = 500
 )
 
-// jobTime limits the duration of a job, so that calls that deadlock come to an end.
+// jobTime limits the duration of a job, so that a deadlocked call does not block the measurement.
 const jobTime = time.Minute
 
 // Report is the result of a run.
 type Report struct {
-	// Table is the resulting table, with the measurements that it is based on.
+	// Table is the resulting table, including the measurements on which it is based.
 	Table *collectives.Table
 	// Failed lists the measurements that failed.
 	Failed []string
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Report, error) {
 	return t.run(ctx, limited, collectives)
 }
 
-// run is the body of Run, with defaults set in the options. limited is done when the time limit expires.
+// run is the body of Run, called with complete options. limited is done when the time limit expires.
 func (t *tuner) run(ctx, limited context.Context, collectives []coll.Collective) (*Report, error) {
 	machine := bench.DescribeMachine()
 	for _, transport := range t.Transports {

@@ -23,8 +23,8 @@ type worker struct {
 	send, recv []int32
 }
 
-// runJob executes a job: it makes the call once and verifies it, and then makes it Iterations times, each time after a
-// barrier.
+// runJob executes a job: it makes the call once and verifies the result, and then makes the call Iterations times, each
+// time after a barrier.
 func (w *worker) runJob(ctx context.Context, j job) ([]int64, error) {
 	of, err := collectives.ParseName(j.Collective)
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *worker) prepare(of coll.Collective, words int) func(context.Context, []
 	}[of]
 }
 
-// growBuffer returns the first n words of a buffer. If the buffer is shorter, it is replaced by a longer one.
+// growBuffer returns the first n words of a buffer. It replaces a buffer that is too short by a longer one.
 func growBuffer(kept *[]int32, n int) []int32 {
 	if len(*kept) < n {
 		*kept = make([]int32, n)

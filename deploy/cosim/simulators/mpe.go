@@ -51,8 +51,7 @@ func (e Edit) apply(t testing.TB, dir string) {
 // the messages, in words, are arguments of the program.
 var EchoEdit = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
 
-// TimeoutEdit returns an edit that sets the time-outs of the MPE for a clock with the given number of cycles in
-// 100 ms.
+// TimeoutEdit returns an edit that sets the MPE's timeouts for a clock with the given number of cycles in 100 ms.
 func TimeoutEdit(cycles int) Edit {
 	return Edit{MPEFolder + "/zrlmpi_common.hpp",
 		Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}
@@ -79,7 +78,7 @@ func BuildMPE(t testing.TB, program string, edits ...Edit) string {
 		return path
 	}
 	dir := newFolder(t)
-	// The MPE includes files from cFDK by a path that leads out of the MPE's repository.
+	// The MPE includes files of cFDK by a path outside the MPE's repository.
 	for to, source := range map[string]string{"ZRLMPI/LIB": filepath.Join(from[0], "LIB"),
 		"cFDK/SRA/LIB/hls": filepath.Join(from[1], "SRA/LIB/hls")} {
 		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(source)); err != nil {

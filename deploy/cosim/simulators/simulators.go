@@ -21,7 +21,7 @@ var programFiles embed.FS
 
 var (
 	buildMu    sync.Mutex
-	tempDir    string // where simulators are stored; each is built once for all tests of a process
+	tempDir    string // directory of all simulators, each of which is built once per process
 	builtPaths = map[string]string{}
 )
 
@@ -46,8 +46,8 @@ func newFolder(t testing.TB) string {
 	return filepath.Join(tempDir, fmt.Sprint(len(builtPaths)))
 }
 
-// Change is a replacement in a source file. The second text replaces the first. If the first text is empty, the second
-// replaces the whole file.
+// Change is a pair of texts. In a source file, the second text replaces the first, or the whole file if the first text
+// is empty.
 type Change [2]string
 
 func (c Change) apply(t testing.TB, name string, text []byte) []byte {

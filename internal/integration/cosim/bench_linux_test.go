@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// BenchmarkRoles measures echo roles with messages of 1000 words: simulated cycles per second without zrlmpid (alone)
-// and with it (loop), and messages per second.
+// BenchmarkRoles measures echo roles with messages of 1000 words. It reports the simulated cycles per second without
+// zrlmpid (alone) and with zrlmpid (loop), and the messages per second.
 func BenchmarkRoles(b *testing.B) {
 	const words = 1000
 	for _, language := range []string{"verilog", "vhdl"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 )
 
-// Each packet of a capture has the cycle of the role: the echo is sent once the role has received all lines and sent
-// the same number.
+// TestCapture checks that the packets of a capture carry the cycles of the role. The role transfers at most one line
+// per cycle, so the echo must be at least as many cycles later than the message as the message has words.
 func TestCapture(t *testing.T) {
 	const words = 1000
 	c := start(t, build(t, "vhdl"), "", "")
@@ -24,7 +24,8 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// packets returns the cycle of the last packet of each type and sender in a capture. Each packet must have one.
+// packets returns the cycle of the last packet of each type and sender in a capture. It fails the test if a packet has
+// no cycle.
 func packets(t *testing.T, c *cluster) map[string]uint64 {
 	t.Helper()
 	body, profile, err := c.Client.Capture(within(t, time.Minute), control.CaptureRequest{})

@@ -12,16 +12,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 )
 
-// broken is the log message about a role that breaks a rule.
+// broken is the log message for a role that breaks a rule.
 const broken = "role violates the rules of its interface"
 
-// onLast changes the behaviour of a role on the last line of a message.
+// onLast returns a change of a role's behaviour on the last line of a message.
 func onLast(to string) change {
 	return change{"              if line = last_line then\n                out_last <= '1';",
 		"              if line = last_line then\n                " + to}
 }
 
-// faultyRoles are roles with a bug, as changes of the sound one.
+// faultyRoles maps faults to the changes that introduce them into the sound role.
 var faultyRoles = map[string]struct {
 	changes []change
 	words   int
@@ -64,8 +64,8 @@ var faultyRoles = map[string]struct {
 	},
 }
 
-// For a role with a bug, the cause of the wait names the signal and the cycle. So does the log, and for a fault the
-// error of the exchange.
+// TestFaultyRoles checks that the signal and the cycle of a role's bug are reported: as in checkFault if the role
+// breaks a rule, and otherwise in the diagnosis and the log.
 func TestFaultyRoles(t *testing.T) {
 	for name, tt := range faultyRoles {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestFaultyRoles(t *testing.T) {
 			if !strings.Contains(found.Text, tt.signal) {
 				t.Errorf("%s does not name the signal: want %s", found.Text, tt.signal)
 			}
-			// The role leaves reset in cycle 16. Before its first transfer, its signals are unchanged since the start.
+			// The role leaves reset in cycle 16. Its signals do not change before its first transfer.
 			m := regexp.MustCompile(`since cycle (\d+)`).FindStringSubmatch(found.Text)
 			if m == nil {
 				t.Fatalf("%s names no cycle", found.Text)
@@ -154,7 +154,7 @@ func checkFault(t *testing.T, c *cluster, words int, signal, text string) {
 	}
 }
 
-// A broken rule is an error of the exchange, on both sides.
+// TestBrokenExchanges checks that a broken rule makes the exchange fail on both sides.
 func TestBrokenExchanges(t *testing.T) {
 	hls := brokenRole(t, "hls")[0]
 	for name, tt := range map[string]struct {
@@ -209,7 +209,7 @@ func TestBrokenExchanges(t *testing.T) {
 	})
 }
 
-// A paced simulation does not exceed its pace, and exchanges messages.
+// TestPace checks that a paced simulation exchanges messages and does not exceed its pace.
 func TestPace(t *testing.T) {
 	const rate = 200_000
 	began := time.Now()

@@ -39,7 +39,7 @@ func build(t testing.TB, language string, changes ...change) string {
 	return simulators.BuildRole(t, language, changes...)
 }
 
-// cluster is a daemon with a role as rank 1, and its log.
+// cluster is a daemon with a role as rank 1, and the daemon's log.
 type cluster struct {
 	*daemontest.TestDaemon
 	logs *observer.ObservedLogs
@@ -107,7 +107,7 @@ func (c *cluster) ping(t testing.TB, words, count int, datatype string) {
 	}
 }
 
-// fails sends a message to rank 1, expects no echo, and returns the error.
+// fails sends a message to rank 1, expects no echo, and returns the error text.
 func (c *cluster) fails(t testing.TB, words int) (failed string) {
 	t.Helper()
 	err := c.Client.Ping(within(t, time.Minute),
@@ -152,7 +152,7 @@ func (c *cluster) simulation(t testing.TB) *state.Simulation {
 	return s.Ranks[1].KernelStats.Simulation
 }
 
-// lostOne waits until one datagram of the messages of that many words was lost in a direction, "0 to 1" or "1 to 0".
+// lostOne waits until a datagram of messages of the given length has been lost in a direction, "0 to 1" or "1 to 0".
 // The last ACK may still be in flight.
 func (c *cluster) lostOne(t testing.TB, direction string, words int) {
 	t.Helper()

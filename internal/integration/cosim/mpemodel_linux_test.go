@@ -24,18 +24,18 @@ import (
 const (
 	mpeScripts = 60
 	mpeWorkers = 2
-	// The MPE's time-outs are divided by mpeFaster, and a cycle of 6.4 ns is multiplied by it.
+	// The MPE's timeouts are divided by mpeFaster, and its cycle of 6.4 ns is multiplied by mpeFaster.
 	mpeFaster = 100
 	mpeCycle  = mpeFaster * 6400 * time.Nanosecond / 1000
-	// mpeSlack is the number of cycles by which the MPE may lag behind the model, which needs no time for its work.
+	// mpeSlack is the number of cycles by which the MPE may lag behind the model, which does all work in no time.
 	mpeSlack = 30_000
 )
 
-// TestModelAgreesWithUpstreamMPE runs random scripts of calls, datagrams and time-outs on the model of the deployed
+// TestModelAgreesWithUpstreamMPE runs random scripts of calls, datagrams and timeouts on the model of the deployed
 // FPGA and on upstream's source code for it. Both must send the same datagrams, deliver the same words and reach the
 // same state.
 func TestModelAgreesWithUpstreamMPE(t *testing.T) {
-	// A longer message overruns the buffer of a receive of one word.
+	// Enlarge the wrapper's buffer for receives of one word, which longer messages overrun.
 	room := simulators.Edit{File: simulators.WrapperFile,
 		Change: change{"uint32_t words[64];", "uint32_t words[1 << 16];"}}
 	path := simulators.BuildMPE(t, "script", simulators.TimeoutEdit(15625000/mpeFaster), room)
@@ -80,7 +80,7 @@ func (c *mpeCounts) String() string {
 	return b.String()
 }
 
-// mpeStates maps the numbers of upstream's mpe.hpp to the states in which an idle MPE can be.
+// mpeStates maps numbers in upstream's mpe.hpp to the states of an idle MPE.
 var mpeStates = map[int]string{
 	1: "IDLE", 7: "WAIT4CLEAR", 8: "WAIT4CLEAR_1", 11: "SEND_DATA_RD", 16: "WAIT4ACK", 17: "WAIT4ACK_1", 21: "WAIT4REQ",
 	22: "WAIT4REQ_1",
@@ -88,7 +88,7 @@ var mpeStates = map[int]string{
 	33: "MPE_DRAIN_DATA_STREAM",
 }
 
-// mpeScript runs upstream's MPE as rank 1 of ranks 0 to 2, together with its model.
+// mpeScript runs upstream's MPE as rank 1 in a cluster of ranks 0 to 2, together with its model.
 type mpeScript struct {
 	*rand.Rand
 	c     *mpeCounts
@@ -96,7 +96,7 @@ type mpeScript struct {
 	in    io.Writer
 	out   *bufio.Scanner
 	cycle uint64
-	// peer is the peer rank of the current call, posted its number of words.
+	// peer is the peer of the current call, and posted its number of words.
 	peer, posted int
 	datatype     protocol.Datatype
 	log          []string
@@ -206,7 +206,7 @@ func (s *mpeScript) wait(cycles uint64) error {
 	return s.both(fmt.Sprint("cycles ", cycles), func() error { return nil })
 }
 
-// mpeDatagram is a datagram, and the peer that sends or receives it.
+// mpeDatagram is a datagram, with the peer that sends or receives it.
 type mpeDatagram struct {
 	rank int
 	b    []byte
@@ -273,7 +273,7 @@ func (s *mpeScript) helpful() []mpeDatagram {
 	return in
 }
 
-// disturbing returns datagrams that no call is waiting for, or near misses.
+// disturbing returns datagrams for which no call is waiting, or near misses.
 func (s *mpeScript) disturbing() []mpeDatagram {
 	from, named := 2*s.IntN(2), s.IntN(3)
 	switch s.IntN(8) {

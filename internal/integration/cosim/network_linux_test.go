@@ -23,7 +23,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// A host exchanges messages of all lengths with a role and its MPE, with random stalls towards the network.
+// TestNetwork exchanges messages of all lengths between a host and a role with an MPE, with random stalls towards the
+// network.
 func TestNetwork(t *testing.T) {
 	for _, language := range []string{"verilog-mpe", "vhdl-mpe"} {
 		for _, stalls := range []string{"", "stall_percent=30 seed=7 "} {
@@ -45,21 +46,22 @@ func testNetwork(t *testing.T, language, options string) {
 	if sim == nil || sim.Datagrams == nil || sim.Fault || sim.Cycle == 0 {
 		t.Fatalf("%+v", sim)
 	}
-	// Two messages of each length in each direction, of at least four packets each.
+	// The role receives and sends two messages of each length, in at least four packets each.
 	if d := sim.Datagrams; d.Received < uint64(8*len(sizes)) || d.Sent < uint64(8*len(sizes)) ||
 		d.Unknown+d.Length+d.Refused != 0 {
 		t.Errorf("%+v", d)
 	}
 }
 
-// Each packet of a message may be lost once in each direction. The simulated MPE or the host retransmits it.
+// TestNetworkLoss loses each packet of a message once in each direction, and checks that the simulated MPE or the host
+// retransmits it.
 func TestNetworkLoss(t *testing.T) {
 	for _, from := range []string{"0 to 1", "1 to 0"} {
 		for packet, words := range map[string]int{"SEND_REQUEST": 100, "CLEAR_TO_SEND": 100, "DATA": 100, "ACK": 100,
 			"PAYLOAD": 1000} {
 			t.Run("from "+from+" "+packet, func(t *testing.T) {
 				t.Parallel()
-				// The deployed time-out has three times as many cycles, which take a minute on a busy machine.
+				// The deployed timeout has three times as many cycles, which take a minute on a busy machine.
 				c := startNetwork(t, build(t, "verilog-mpe")+" +timeout=5000000", "time_scale=4",
 					fmt.Sprintf(", faults: {rules: [from %s packet %s nth 2 loss 100%%]}", from, packet))
 				c.ping(t, words, 4, "int")
@@ -98,7 +100,8 @@ func deployed(t *testing.T, kernel string) (*cluster, *mpi.Comm) {
 	return c, world
 }
 
-// The sender and the receiver in Verilog act as FPGAs towards a program that uses package mpi.
+// TestNetworkSender checks that the sender and the receiver in Verilog act as FPGAs towards a program that uses package
+// mpi.
 func TestNetworkSender(t *testing.T) {
 	for _, words := range []int{1, 2, 3, 346, 347, 1000} {
 		_, world := deployed(t, fmt.Sprintf("rtl-net:stall_percent=20 seed=3 %s +sender +words=%d",
@@ -107,7 +110,7 @@ func TestNetworkSender(t *testing.T) {
 		for i := range want {
 			want[i] = uint32(i)
 		}
-		for range 3 { // each is sent after the previous one was acknowledged
+		for range 3 { // each is sent after the previous one is acknowledged
 			got := make([]uint32, words)
 			st, err := mpi.Recv(within(t, time.Minute), world, got, 1, 0)
 			if err != nil || st.Bytes != int64(4*words) || !slices.Equal(got, want) {
@@ -128,8 +131,8 @@ func TestNetworkReceiver(t *testing.T) {
 	}
 }
 
-// A program in HLS C++ exchanges datagrams of all lengths with a socket. Bytes, lengths and metadata match on its
-// streams.
+// TestNetworkHLS exchanges datagrams of all lengths between a program in HLS C++ and a socket, and compares bytes,
+// lengths and metadata on the streams.
 func TestNetworkHLS(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join("testdata", "datagrams.cpp"))
 	if err != nil {
@@ -174,7 +177,8 @@ func TestNetworkHLS(t *testing.T) {
 	}
 }
 
-// The simulation continues after the role of a program in HLS C++ completed its work and waits for no stream.
+// TestNetworkHLSEnds checks that the simulation continues when the role of a program in HLS C++ has done its work and
+// waits for no stream.
 func TestNetworkHLSEnds(t *testing.T) {
 	const program = `#include "hls_stream.h"
 int main() {
@@ -190,7 +194,7 @@ int main() {
 	})
 }
 
-// Violations by the MPE, and omissions by its role, are reported with signal and cycle.
+// TestNetworkFindings checks that violations by the MPE and omissions by its role are reported with signal and cycle.
 func TestNetworkFindings(t *testing.T) {
 	for fault, tt := range map[string]struct {
 		changes []change
@@ -232,7 +236,7 @@ func TestNetworkFindings(t *testing.T) {
 	}
 }
 
-// Packets of a rank with a simulated MPE are recorded with its cycles.
+// TestNetworkCapture checks that packets of a rank with a simulated MPE are recorded with the MPE's cycles.
 func TestNetworkCapture(t *testing.T) {
 	c := startNetwork(t, build(t, "verilog-mpe"), "", "")
 	c.ping(t, 347, 2, "int") // the first SEND_REQUEST may precede the first cycle

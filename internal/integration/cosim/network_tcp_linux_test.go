@@ -74,7 +74,7 @@ func echoed(t *testing.T, conn net.Conn, n int) {
 	}
 }
 
-// A role in Verilog echoes data over TCP, and at the same time over UDP.
+// TestNetworkTCP checks that a role in Verilog echoes data over TCP and, at the same time, over UDP.
 func TestNetworkTCP(t *testing.T) {
 	for _, options := range []string{"", "stall_percent=30 seed=7"} {
 		for _, arguments := range []string{"", "+len"} {
@@ -117,7 +117,7 @@ func TestNetworkTCP(t *testing.T) {
 	}
 }
 
-// A role that sends first opens the connection, and receives the answer on it.
+// TestNetworkTCPOpens checks that a role that sends first opens the connection, and receives the answer on it.
 func TestNetworkTCPOpens(t *testing.T) {
 	at := loopback.Network(t)
 	l, err := net.Listen("tcp", at+"1:4000")
@@ -142,7 +142,7 @@ func TestNetworkTCPOpens(t *testing.T) {
 	}
 }
 
-// A violation by a role on TCP is reported with signal and cycle.
+// TestNetworkTCPFault checks that a violation by a role on TCP is reported with signal and cycle.
 func TestNetworkTCPFault(t *testing.T) {
 	at := loopback.Network(t)
 	c := tcpRole(t, "verilog-mpe", "tcp.v", at, "", "+hole")
@@ -156,7 +156,7 @@ func TestNetworkTCPFault(t *testing.T) {
 	}
 }
 
-// TCP roles in VHDL and HLS C++ that do not use UDP.
+// TestNetworkTCPLanguages runs TCP roles in VHDL and HLS C++ that do not use UDP.
 func TestNetworkTCPLanguages(t *testing.T) {
 	for language, file := range map[string]string{"vhdl-mpe": "tcp.vhdl", "hls": "tcp.cpp"} {
 		t.Run(language, func(t *testing.T) {

@@ -53,7 +53,7 @@ var (
 	}
 )
 
-// source lists the changes for the role of a language.
+// source lists the changes for a role in one language.
 type source struct {
 	gaps, ring []change
 	float      change // FLOAT in place of INT, or:
@@ -82,7 +82,7 @@ func (s source) simulators(t *testing.T, language string, changes ...change) map
 	return map[string]string{"int": ints, "float": floats}
 }
 
-// A host exchanges messages of all lengths with roles, with random stalls on both sides.
+// TestRoles exchanges messages of all lengths between a host and roles, with random stalls on both sides.
 func TestRoles(t *testing.T) {
 	for language, source := range sources {
 		t.Run(language, func(t *testing.T) {
@@ -96,11 +96,11 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// lossy configures a stand-in with a lossy network. Messages of several datagrams get through only if they are
-// retransmitted whole, so the stand-in has no quirks of the FPGA.
+// lossy configures a stand-in with a lossy network. It disables the quirks of the FPGA, because messages of several
+// datagrams get through only if they are retransmitted whole.
 const lossy = ", quirks: off, link: {on_partial: retransmit}, faults: {seed: 3, rules: [loss 1%]}"
 
-// A host exchanges messages with roles through a lossy network.
+// TestRolesSurviveLoss exchanges messages between a host and roles through a lossy network.
 func TestRolesSurviveLoss(t *testing.T) {
 	for _, language := range rtl {
 		t.Run(language, func(t *testing.T) {
@@ -117,7 +117,8 @@ func TestRolesSurviveLoss(t *testing.T) {
 	}
 }
 
-// A message passes from the host through a role and a software stand-in back to the host, also through a lossy network.
+// TestRing passes a message from the host through a role and a software stand-in back to the host, also through a lossy
+// network.
 func TestRing(t *testing.T) {
 	for _, language := range rtl {
 		for name, more := range map[string]string{"sound": "", "lossy": lossy} {
@@ -139,8 +140,9 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// Upstream's program on its CPU library sends messages of all lengths to roles, and verifies the echoes. The library
-// marks all words as integers on the wire, even for MPI_FLOAT, so the roles receive INT.
+// TestUpstreamProgramMeetsRoles sends messages of all lengths from upstream's program on its CPU library to roles, and
+// verifies the echoes. The library marks all words as integers on the wire, even for MPI_FLOAT, so the roles receive
+// INT.
 func TestUpstreamProgramMeetsRoles(t *testing.T) {
 	program := upstreamProgram(t)
 	for _, language := range rtl {
@@ -156,8 +158,8 @@ func TestUpstreamProgramMeetsRoles(t *testing.T) {
 	}
 }
 
-// The project that zrlctl cosim new generates produces the first echo without an edit, and its role works without
-// zrlmpid.
+// TestProject checks that the project written by zrlctl cosim new produces its first echo without an edit, and that its
+// role works without zrlmpid.
 func TestProject(t *testing.T) {
 	bin := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", bin, "github.com/zrlmpi/zrlmpid/cmd/zrlmpid",

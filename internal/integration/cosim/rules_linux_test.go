@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Roles that break rule N of their streams after a message of N lines. The one in Verilog is part of verilogGaps and
-// activated by an argument, as building another one takes long.
+// Roles that break rule N of their streams after a message of N lines. The role in Verilog is part of verilogGaps and
+// activated by an argument, because building another role takes long.
 var (
 	//go:embed testdata/broken.v
 	brokenVerilog string
@@ -49,7 +49,8 @@ func alone(t *testing.T, simulator []string, messages, words, stall int) (findin
 	return stderr.String(), err
 }
 
-// streamRule is a rule that a role in testdata breaks: the signal, the problem, and the cycle in VHDL without stalls.
+// streamRule describes the finding for a rule that a role in testdata breaks: the signal, the problem, and the cycle in
+// VHDL without stalls.
 type streamRule struct {
 	cycle           int
 	signal, problem string
@@ -76,7 +77,7 @@ var streamRules = map[int]streamRule{
 	16: {36, "siMPIFeB_tready", "neither 0 nor 1"},
 }
 
-// Each rule that a role breaks is reported with signal and cycle, with and without stalls.
+// TestStreamRules checks that each broken rule is reported with signal and cycle, with and without stalls.
 func TestStreamRules(t *testing.T) {
 	found := regexp.MustCompile(`^zrlmpi_cosim: (\S+) at cycle (\d+): (.*)\n$`)
 	for _, language := range []string{"verilog", "vhdl", "hls"} {
@@ -104,7 +105,7 @@ func TestStreamRules(t *testing.T) {
 	}
 }
 
-// Correct roles break no rule in a million transfers.
+// TestSoundRoles checks that no finding is reported for correct roles in a million transfers.
 func TestSoundRoles(t *testing.T) {
 	simulators := map[string]string{
 		"verilog": build(t, "verilog", verilogGaps...),

@@ -30,7 +30,7 @@ func upstreamPeer(t *testing.T, from, to, times int, lengths []int, datatypes ..
 	return command
 }
 
-// Upstream's MPE, simulated from its source code, acts as an FPGA towards a host that sends messages of all
+// TestUpstreamMPE runs upstream's MPE, simulated from its source code, as the FPGA of a host that sends messages of all
 // lengths.
 func TestUpstreamMPE(t *testing.T) {
 	for _, options := range []string{"time_scale=20", "time_scale=20 stall_percent=30 seed=7"} {
@@ -40,7 +40,7 @@ func TestUpstreamMPE(t *testing.T) {
 				c.ping(t, words, 3, datatype)
 			}
 		}
-		// The program has exited; the MPE is still running.
+		// The program has exited, but the MPE is still running.
 		last := c.simulation(t).Cycle
 		until(t, "another cycle", func() bool { return c.simulation(t).Cycle > last })
 		if sim := c.simulation(t); sim.Fault {
@@ -49,7 +49,7 @@ func TestUpstreamMPE(t *testing.T) {
 	}
 }
 
-// A message passes from the host through upstream's MPE and a software stand-in back to the host.
+// TestUpstreamMPERing passes a message from the host through upstream's MPE and a software stand-in back to the host.
 func TestUpstreamMPERing(t *testing.T) {
 	c := startNetwork(t, upstreamPeer(t, 0, 2, 3, sizes, "int", "float"), "time_scale=20", "",
 		"run: standin, kernel: ring")
@@ -62,7 +62,8 @@ func TestUpstreamMPERing(t *testing.T) {
 	}
 }
 
-// Upstream's program on its CPU library exchanges messages of all lengths with upstream's MPE, through the shell.
+// TestUpstreamProgramMeetsUpstreamMPE exchanges messages of all lengths between upstream's program on its CPU library
+// and upstream's MPE, through the shell.
 func TestUpstreamProgramMeetsUpstreamMPE(t *testing.T) {
 	program := upstreamProgram(t)
 	c := startKernel(t, "peer: cpu",
@@ -72,7 +73,7 @@ func TestUpstreamProgramMeetsUpstreamMPE(t *testing.T) {
 	}
 }
 
-// Any datagram lost between a host and upstream's MPE is retransmitted.
+// TestUpstreamMPELoss checks that any datagram lost between a host and upstream's MPE is retransmitted.
 func TestUpstreamMPELoss(t *testing.T) {
 	for _, direction := range []string{"0 to 1", "1 to 0"} {
 		for _, lost := range []struct {
@@ -95,8 +96,9 @@ func TestUpstreamMPELoss(t *testing.T) {
 	}
 }
 
-// If upstream's MPE loses a datagram of a message other than the first, the message is not retransmitted, as the
-// MPE would read the header as payload. The host reports that for this message and the next one.
+// TestUpstreamMPEWedges loses a datagram other than the first of a message to upstream's MPE. The message must not be
+// retransmitted, because the MPE would read the header as payload. The host must report that for this message and the
+// next one.
 func TestUpstreamMPEWedges(t *testing.T) {
 	c := startNetwork(t, upstreamPeer(t, 0, 0, 4, []int{1000}, "int"), "",
 		", faults: {rules: [from 0 to 1 packet PAYLOAD nth 3 loss 100%]}")

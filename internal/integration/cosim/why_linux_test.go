@@ -48,7 +48,7 @@ func writes(b ...byte) string {
 	return line + "'\n"
 }
 
-// reads returns a shell command that reads the feedback of a call and the given number of words.
+// reads returns a shell command that reads the feedback of a call, and then the given number of words.
 func reads(words int) string { return fmt.Sprintf("head -c %d >/dev/null\n", 5+4*words) }
 
 const waits = "exec sleep 1000\n"
@@ -56,7 +56,7 @@ const waits = "exec sleep 1000\n"
 // roleFault is a fault of the role of rank 1, a stand-in. Rank 0 sends messages to it and waits for the echoes.
 type roleFault struct {
 	name string
-	// script is the program of kernel exec. A simulated role has a simulator instead, and the number of words of the
+	// script is the program of kernel exec. A simulated role has instead a simulator, and the number of words of the
 	// messages.
 	script    string
 	simulator string
@@ -131,17 +131,18 @@ func rolesInSimulation(t *testing.T) (list []roleFault) {
 	return list
 }
 
-// askedAt names the daemons that are asked: the stand-in's, the host's, or both.
+// askedAt names the daemons to ask: the stand-in's, the host's, or both.
 var askedAt = []string{"stand-in", "host", "both"}
 
-// TestWhyRoles checks that the stand-in's daemon names a fault of its role, and that the host's daemon lists it.
+// TestWhyRoles checks that the stand-in's daemon names a fault of its role, and that the host's daemon includes the
+// fault in its list of causes.
 func TestWhyRoles(t *testing.T) {
 	faults := slices.Concat(roleFaults, rolesInSimulation(t))
 	answers := make([][]verdict.Verdict, len(faults))
 	t.Run("faults", func(t *testing.T) {
 		for i := range faults {
 			t.Run(faults[i].name, func(t *testing.T) {
-				kernel := faults[i].kernel(t) // before the daemons start, as they change the umask for a moment
+				kernel := faults[i].kernel(t) // before the daemons start, because they change the umask for a moment
 				t.Parallel()
 				answers[i] = faults[i].explained(t, kernel)
 			})
@@ -183,7 +184,7 @@ func (f *roleFault) kernel(t *testing.T) string {
 	return fmt.Sprintf("\"exec:%s\", kernel_options: {words: 8192}", path)
 }
 
-// explained diagnoses the fault after the host has waited for a while, and returns a verdict for each of askedAt.
+// explained diagnoses the fault once the host has waited for a while, and returns a verdict for each of askedAt.
 func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 	net, log := loopback.Network(t), daemon.Options{Log: zap.NewNop()}
 	const more = "defaults: {profile: cloudfpga, deadlines: {clear: 2m, data: 2m, ack: 2m}}"
@@ -236,7 +237,7 @@ func (f *roleFault) explained(t *testing.T, kernel string) []verdict.Verdict {
 		is := verdict.Compare(d, func(cause string, rank, peer int) bool {
 			return slices.Contains(causes, cause) && (rank == 1 || peer == 1 || cause == diagnosis.WaitCycle)
 		})
-		// The stand-in's daemon does not know that the host waits in such a receive.
+		// The stand-in's daemon does not know in which receive the host waits, so it may be silent.
 		switch unknown := i == 0 && asked[1].Findings[0].Call == diagnosis.Recv; {
 		case unknown && is == verdict.Silent:
 		case is > verdict.Listed, i != 1 && !strings.Contains(d.Text(), f.text):

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(statetest.Run(m)) }
 
-// network is the prefix of ranks' addresses: their first three bytes.
+// network is the prefix of the ranks' addresses: their first three bytes.
 type network string
 
 func newNetwork(t testing.TB) network { return network(loopback.Network(t)) }
@@ -51,7 +51,7 @@ func startDaemon(t *testing.T, opts daemon.Options, extra string, ranks ...strin
 	return &running{d.Daemon, m[1], d.Client, d.Socket}
 }
 
-// keep calls do in a loop until the test ends. Failures are ignored.
+// keep calls do in a loop until the test ends, and ignores failures.
 func keep(t *testing.T, do func(ctx context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

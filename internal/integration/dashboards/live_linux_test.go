@@ -56,7 +56,7 @@ func startFaulty(t *testing.T) *running {
 		fmt.Sprintf("address: %q, %s, deadlines: {ack: 0s}}", n.address(4), software),
 		fmt.Sprintf("address: %q, peer: fpga, link: {deadlines: {ack: 0s}}", n.address(5)),
 		fmt.Sprintf("address: %q, peer: fpga, link: {deadlines: {ack: 300ms}}", n.address(6)),
-		// This one sends to a rank without a program, which strangers flood at the same time.
+		// This rank sends to a rank without a program, which strangers flood at the same time.
 		fmt.Sprintf("address: %q, run: host", n.address(7)),
 		fmt.Sprintf("address: %q, run: standin, kernel: source, kernel_options: {peer: 7, words: 1}", n.address(8)),
 		// A kernel exits after one message.
@@ -123,8 +123,8 @@ var faults = []string{
 const nobody = "127.0.0.1:1"
 
 // TestLive runs a real Prometheus with the shipped rules on a healthy daemon, a daemon whose programs make collective
-// calls, a faulty daemon, and a missing one. All queries of the dashboard return data, all faults raise alerts, and the
-// healthy daemon raises none.
+// calls, a faulty daemon, and a missing one. It checks that all queries of the dashboard return data, that all faults
+// raise alerts, and that the healthy daemon raises none.
 func TestLive(t *testing.T) {
 	path := findPrometheus(t)
 	sound, collective, faulty := startSound(t), startCalling(t), startFaulty(t)
@@ -186,7 +186,7 @@ func TestLive(t *testing.T) {
 			}
 			var complaints []string
 			for _, a := range firing {
-				// The machine may lack offload, which raises an alert.
+				// The machine may lack offload, which also raises an alert.
 				if a.Labels["alertname"] != "ZrlmpiOffloadOff" {
 					complaints = append(complaints, a.String()+": "+a.Annotations["description"])
 				}
@@ -196,7 +196,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// without lists the alerts that were not seen.
+// without returns the alerts that do not occur in seen.
 func without(alerts []string, seen map[string]bool) string {
 	var missing []string
 	for _, a := range alerts {

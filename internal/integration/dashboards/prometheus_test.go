@@ -186,7 +186,7 @@ func (a alert) String() string {
 	return s
 }
 
-// firing returns the alerts that fire for a target.
+// firing returns the alerts that currently fire for a target.
 func (s *server) firing(ctx context.Context, instance string) (firing []alert, err error) {
 	var all struct{ Alerts []alert }
 	if err := s.get(ctx, "alerts", nil, &all); err != nil {
@@ -200,7 +200,7 @@ func (s *server) firing(ctx context.Context, instance string) (firing []alert, e
 	return firing, nil
 }
 
-// holds reports whether an expression currently has a value that is a number or a histogram.
+// holds reports whether an expression currently yields a number or a histogram.
 func (s *server) holds(ctx context.Context, expr string) (bool, error) {
 	var answer struct {
 		ResultType string

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// relay is a bad network between rank 0 of one daemon and ranks of another. It presents the ranks of each side to the
-// other side under its own addresses.
+// relay is a bad network between rank 0 of one daemon and the ranks of another. It presents the ranks of each side to
+// the other side under its own addresses.
 type relay struct {
 	rank0  netip.AddrPort
 	back   *net.UDPConn  // stands for rank 0
 	odds   float64       // probability that a packet is lost
 	late   time.Duration // delay of rank 0's packets
 	mu     sync.Mutex
-	fronts map[netip.AddrPort]*net.UDPConn // sockets that stand for the other ranks, by their real addresses
+	fronts map[netip.AddrPort]*net.UDPConn // sockets that represent the other ranks, by the ranks' real addresses
 }
 
-// newRelay returns a relay without destinations. back is the address that stands for rank 0.
+// newRelay returns a relay without destinations. back is the address that represents rank 0.
 func newRelay(t *testing.T, rank0, back netip.AddrPort, odds float64, late time.Duration) *relay {
 	t.Helper()
 	r := &relay{rank0: rank0, back: socket(t, back), odds: odds, late: late,
@@ -37,7 +37,7 @@ func newRelay(t *testing.T, rank0, back netip.AddrPort, odds float64, late time.
 	return r
 }
 
-// to relays to the rank at real, for which front stands.
+// to relays datagrams to the rank at address real, which address front represents.
 func (r *relay) to(t *testing.T, front, real netip.AddrPort) *net.UDPConn {
 	t.Helper()
 	conn := socket(t, front)

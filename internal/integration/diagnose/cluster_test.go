@@ -17,42 +17,43 @@ import (
 // port is the UDP port of every rank.
 const port = 2718
 
-// cluster is a cluster in simulated time. The time begins with a second, as an engine takes 0 for never.
+// cluster is a cluster in simulated time. The clock starts at 1 s because an engine takes time 0 for never.
 type cluster struct {
 	rng    *rand.Rand
 	now    time.Duration
 	kind   *clusterKind
 	nodes  []*node
 	events events
-	last   map[[2]netip.AddrPort]time.Duration // when the last datagram of a path arrives
+	last   map[[2]netip.AddrPort]time.Duration // arrival time of the last datagram on each path
 	sent   int
-	// fates are what the network does with a datagram, each in turn; reorder none by default.
+	// fates lists the functions that the network applies to each datagram in turn. They may lose, delay, copy or change
+	// it.
 	fates []func(d *datagram)
-	// attached means that programs use the ranks of daemons. overSocket means that they use no rings, so the daemons do
-	// not know in which operations they sleep.
+	// attached means that programs use the ranks of daemons. overSocket means that they attach without rings, so the
+	// daemons do not know in which operations the programs sleep.
 	attached, overSocket bool
-	// trigger is when the fault that was injected showed first, or 0.
+	// trigger is the time at which the injected fault first took effect, or 0.
 	trigger time.Duration
-	// suspect is when the fault of another run showed whose evidence this run may have, or 0.
+	// suspect is the trigger of another run whose evidence this run is meant to reproduce, or 0.
 	suspect time.Duration
 }
 
-// datagram is one in transit, or what has become of it.
+// datagram is a sent datagram and its fate.
 type datagram struct {
 	number   int
 	from, to netip.AddrPort
-	// sender and receiver are ranks; receiver is -1 if nothing is at the address.
+	// sender and receiver are ranks. receiver is -1 until a node receives the datagram.
 	sender, receiver int
-	kind             protocol.Type // Data also of a datagram that continues a message
+	kind             protocol.Type // also Data for a datagram that continues a message
 	continues        bool
 	bytes            []byte
-	sent, arrived    time.Duration // arrived is 0 if it has not
+	sent, arrived    time.Duration // arrived is 0 until the datagram is received
 	lost             bool
 	delay            time.Duration
-	copies           []time.Duration // later arrivals of copies
+	copies           []time.Duration // arrival times of copies, relative to sending
 }
 
-// event is something that happens at a time.
+// event is a function to be called at a time.
 type event struct {
 	at    time.Duration
 	order int
@@ -77,13 +78,14 @@ func (e *events) Pop() any {
 	return last
 }
 
-// after calls do when some time has passed.
+// after calls do after d has passed.
 func (c *cluster) after(d time.Duration, do func()) {
 	c.events.made++
 	heap.Push(&c.events, event{c.now + d, c.events.made, do})
 }
 
-// address of a rank: each host has one rank, but those of a job on one host.
+// address returns the address of a rank. Each rank has its own host, unless the cluster is a job, which runs on one
+// host.
 func (c *cluster) address(rank int) netip.AddrPort {
 	if c.kind.job {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 1}), uint16(port+rank))
@@ -101,7 +103,7 @@ func (c *cluster) at(a netip.AddrPort) *node {
 	return nil
 }
 
-// run lets everything happen until a time, or until stop reports true.
+// run executes events until the given time, or until stop returns true.
 func (c *cluster) run(until time.Duration, stop func() bool) {
 	for steps := 0; !stop(); steps++ {
 		if steps > 2_000_000 {
@@ -151,7 +153,8 @@ func (c *cluster) transmit(n *node, to netip.AddrPort, b []byte) {
 	}
 }
 
-// deliver has a datagram arrive, in order with those that were sent before on its path unless it is delayed.
+// deliver schedules the arrival of a datagram after in. Datagrams of a path arrive in order, except after a delay of at
+// least 1 ms.
 func (c *cluster) deliver(d *datagram, in time.Duration) {
 	at := c.now + in
 	if in < time.Millisecond {
@@ -183,46 +186,46 @@ func kindOf(b []byte) (t protocol.Type, continues bool) {
 	return protocol.Data, true
 }
 
-// sighting is a datagram at the interface of a node.
+// sighting is a datagram as seen at the interface of a node.
 type sighting struct {
 	*datagram
 	at  time.Duration
 	out bool
 }
 
-// node is a rank, with its host and its program.
+// node is a rank, including its host and its program.
 type node struct {
 	c       *cluster
 	rank    int
 	kind    nodeKind
 	address netip.AddrPort
-	// ranks is its map of ranks: the addresses of all, and of which kind it takes them.
+	// ranks is the node's rank map: the addresses of all ranks as this node knows them.
 	ranks []netip.AddrPort
-	// driver runs its core, or the model of a deployed node.
+	// driver is an engine, or the model of a deployed node.
 	driver
 	program *program
-	// stopped: its process is, by a signal. gone: it has ended, or never begun.
+	// stopped means that a signal stopped the process. gone means that it has exited or was never started.
 	stopped, gone bool
-	deaf          bool       // its host drops what arrives: its socket's buffer is full
-	otherProfile  int        // the rank for which it is configured with the other profile, plus one; 0 is none
-	seen          []sighting // by its present process
+	deaf          bool       // its host drops all received packets because the socket's buffer is full
+	otherProfile  int        // 1 + the rank that this node addresses with the wrong profile, or 0
+	seen          []sighting // packets seen since the process started
 	starts        int
 }
 
-// driver is what a node consists of.
+// driver runs the protocol of a node.
 type driver interface {
 	datagram(from int, d *datagram)
 	due() time.Duration
 	tick()
-	// begin begins a call of the program, whose end calls done.
+	// begin starts a call of the program. The driver calls done when the call returns.
 	begin(s *step, done func(err error))
 }
 
-// nodeKind is what runs at a rank.
+// nodeKind is the software or hardware that implements a rank.
 type nodeKind uint8
 
 const (
-	host    nodeKind = iota // a daemon's rank for programs, or a rank of a job
+	host    nodeKind = iota // a rank that a daemon provides to programs, or a rank of a job
 	standin                 // a daemon's stand-in for an FPGA
 	fpga                    // the model of the FPGA's MPE
 	cpu                     // the model of upstream's library
@@ -230,7 +233,7 @@ const (
 
 func (k nodeKind) String() string { return []string{"host", "standin", "fpga", "cpu"}[k] }
 
-// ours reports whether the node is one of zrlmpid.
+// ours reports whether the node runs zrlmpid.
 func (k nodeKind) ours() bool { return k == host || k == standin }
 
 func (n *node) due() time.Duration {
@@ -249,7 +252,7 @@ func (n *node) arrive(d *datagram) {
 	}
 }
 
-// rankOf returns the rank that the node's map has at an address, or core.UnknownPeer.
+// rankOf returns the rank at an address in the node's rank map, or core.UnknownPeer.
 func (n *node) rankOf(a netip.AddrPort) int {
 	for rank, at := range n.ranks {
 		if rank != n.rank && (at == a || n.kind == cpu && at.Addr() == a.Addr()) {
@@ -268,14 +271,14 @@ func (n *node) kill() {
 	n.program.ended = true
 }
 
-// restart starts the node again, with its program from the beginning.
+// restart restarts the node and its program.
 func (n *node) restart() {
 	n.gone, n.stopped, n.seen = false, false, nil
 	n.make()
 	n.program.restart()
 }
 
-// make makes the core or the model of a node.
+// make creates the engine or the model of a node.
 func (n *node) make() {
 	n.starts++
 	switch n.kind {
@@ -291,10 +294,10 @@ func (n *node) make() {
 // clusterKind is a kind of cluster.
 type clusterKind struct {
 	name string
-	// kinds are the least and the most nodes: the first is always a host.
+	// kinds lists the kind of each rank. Rank 0 is always a host.
 	kinds    []nodeKind
 	extended bool
-	// job: all ranks are processes of one job on one host.
+	// job means that all ranks are processes of one job on one host.
 	job bool
 }
 
@@ -325,7 +328,7 @@ func newCluster(seed uint64, k *clusterKind) *cluster {
 	return c
 }
 
-// start starts all nodes, but those that are not to be.
+// start starts all nodes that are not marked as gone.
 func (c *cluster) start() {
 	for _, n := range c.nodes {
 		n.make()
@@ -337,7 +340,7 @@ func (c *cluster) start() {
 	}
 }
 
-// peerKind is of which kind a rank takes another one.
+// peerKind returns the kind that a rank has in this node's rank map.
 func (n *node) peerKind(rank int) state.Kind {
 	switch n.c.nodes[rank].kind {
 	case fpga:
@@ -348,7 +351,7 @@ func (n *node) peerKind(rank int) state.Kind {
 	return state.KindSoftware
 }
 
-// fill makes the words of a message.
+// fill returns a message of the given number of words.
 func fill(words int) []byte {
 	b := make([]byte, protocol.WordLen*words)
 	for i := range words {

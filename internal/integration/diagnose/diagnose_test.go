@@ -22,19 +22,19 @@ var (
 	witnesses = flag.Bool("witnesses", false, "measure which lists are longer than necessary, as -write does")
 )
 
-// defaultSeeds take some ten seconds.
+// defaultSeeds is the default number of clusters. They take about ten seconds.
 const defaultSeeds = 600
 
-// few returns the number of runs from which on a group with the same evidence shows what cannot be distinguished: in
-// a smaller group a rare cause has most likely not occurred.
+// few returns the minimum number of runs in a group with the same evidence. In a smaller group, a rare cause of that
+// evidence has most likely not occurred.
 func few() int { return max(10, *seeds/1000) }
 
-// seeks reports whether the lists are compared with what cannot be distinguished, for which witnesses are needed.
+// seeks reports whether the test searches for witnesses, which show whether lists of causes are longer than necessary.
 func seeks() bool { return *witnesses || *write }
 
-// TestDiagnose: no answer is certain and wrong, and hardly a list is without the truth. With the default seeds, the
-// numbers of answers are those of testdata/answers.txt: a hypothesis that is taken out, or one of its
-// contradictions, changes them.
+// TestDiagnose checks that no certain answer is wrong, and that at most 1 % of the answers omit the truth. With the
+// default seeds, it also compares the numbers of answers with testdata/answers.txt: removing a hypothesis or one of its
+// contradictions changes these numbers.
 func TestDiagnose(t *testing.T) {
 	all := simulateAll()
 	r := newResults(all)
@@ -82,7 +82,7 @@ func simulateAll() (list []answer) {
 // count counts answers.
 type count struct {
 	verdicts [verdicts]int
-	listed   int // the causes of all lists that have the truth
+	listed   int // number of causes in all lists that contain the truth
 }
 
 func (c *count) add(a *answer) {
@@ -99,7 +99,7 @@ func (c *count) answers() (n int) {
 	return n
 }
 
-// percent returns the percentage of answers with a verdict, or nothing if there are no answers.
+// percent returns the percentage of answers with a verdict, or "" if there are no answers.
 func (c *count) percent(v verdict) string {
 	if c.answers() == 0 {
 		return ""
@@ -107,21 +107,23 @@ func (c *count) percent(v verdict) string {
 	return fmt.Sprintf("%.0f", 100*float64(c.verdicts[v])/float64(c.answers()))
 }
 
-// results are the answers of all runs, compared with each other.
+// results holds the answers of all runs and compares them with each other.
 type results struct {
 	all   []answer
 	total count
-	// kinds are by fault and by vantage.
+	// kinds counts answers by fault and vantage.
 	kinds map[[2]string]*count
-	// truths are the causes of all runs with the same evidence, which cannot be distinguished. runs are their seeds.
+	// truths maps evidence to the classes of causes that produced it, which cannot be distinguished at the vantage.
+	// runs maps evidence to the seeds of these runs.
 	truths map[string]map[string]bool
 	runs   map[string]map[uint64]bool
-	// real are the labels of all that is true in these runs.
+	// real maps evidence to the labels of all causes that were true in these runs.
 	real map[string]map[string]bool
-	// Of the answers to evidence that is known well enough: how many lists have a cause that is not real, of how many;
-	// and how many that could be certain are.
+	// Numbers of answers by vantage, among those with enough runs of the same evidence. lists counts lists of causes,
+	// and longer the lists with a cause that was true in no such run. decidable counts answers whose evidence has a
+	// single class, and decided the right ones among them.
 	longer, lists, decided, decidable map[string]int
-	first                             map[string][]int // at which moment a run had its first right answer
+	first                             map[string][]int
 }
 
 func newResults(all []answer) *results {
@@ -164,12 +166,12 @@ func newResults(all []answer) *results {
 	return r
 }
 
-// comparable reports whether there are enough runs with the evidence of an answer.
+// comparable reports whether enough runs have the same evidence as an answer.
 func (r *results) comparable(a *answer) bool {
 	return a.class != "" && len(r.runs[a.evidence]) >= few()
 }
 
-// compare compares an answer with what cannot be distinguished.
+// compare compares an answer with the causes that produce the same evidence.
 func (r *results) compare(a *answer) {
 	if a.verdict == listed {
 		r.lists[a.vantage]++
@@ -214,7 +216,7 @@ func (r *results) log(t *testing.T) {
 	}
 }
 
-// vantageNames are the vantages in the order of tables.
+// vantageNames lists the vantages in the order in which tables show them.
 var vantageNames = []string{"one", "links", "some", "all"}
 
 // golden returns the numbers of all faults.

@@ -16,15 +16,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// engine drives the core of a rank of zrlmpid.
+// engine is the driver of a rank of zrlmpid.
 type engine struct {
 	n        *node
 	core     *core.Core
-	deadline time.Duration // on its clock
+	deadline time.Duration // on the engine's clock
 	started  time.Duration
-	// pending are the operations that have not ended.
+	// pending maps outstanding operations to their done functions.
 	pending map[*core.Request]func(err error)
-	// networkError is what the host's network says of packets to an address, or nil.
+	// networkError, if not nil, returns the error with which the host's network rejects packets to a rank, or nil.
 	networkError func(rank int) error
 }
 
@@ -44,7 +44,7 @@ func newEngine(n *node) *engine {
 	return e
 }
 
-// handshake is the configuration of a link to a rank.
+// handshake returns the configuration of the link to a rank.
 func (n *node) handshake(rank int) handshake.Config {
 	rules := handshake.SoftwarePeer()
 	switch n.c.nodes[rank].kind {
@@ -65,7 +65,7 @@ func (n *node) handshake(rank int) handshake.Config {
 	return cfg
 }
 
-// now is the time on its clock, which began a second before it started.
+// now returns the time on the engine's clock, which reads 1 s when the engine starts.
 func (e *engine) now() time.Duration { return e.n.c.now - e.started }
 
 func (e *engine) event(do func()) {
@@ -120,7 +120,7 @@ func (e *engine) tick() {
 }
 
 func (e *engine) begin(s *step, done func(err error)) {
-	r := &core.Request{Owner: e} // with an owner, it is among those of an Outcome
+	r := &core.Request{Owner: e} // End only returns completed requests that have an owner
 	if s.call == 0 {
 		o := core.Operation{Kind: core.OpSend, Peer: s.peer, Tag: s.tag, Comm: s.comm, Buf: fill(s.words),
 			Datatype: s.datatype, Blocking: true}
@@ -170,7 +170,7 @@ func (e *engine) begin(s *step, done func(err error)) {
 	})
 }
 
-// What a core does at once: Effects.
+// The methods below implement core.Effects.
 
 func (e *engine) SendHeader(peer int, header []byte) error { return e.send(peer, header) }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// evidence describes everything that a vantage can have seen, made of packets, times, calls and process states alone:
-// causes with the same evidence cannot be distinguished there. The kind of a rank without a daemon at the vantage is
-// taken from the rank map, which does not distinguish a stand-in from a host.
+// evidence describes everything that can be observed at a vantage, derived only from packets, times, calls and process
+// states. Causes with the same evidence cannot be distinguished there. For a rank whose daemon is not at the vantage,
+// the kind comes from the rank map, which does not distinguish stand-ins from hosts.
 func (c *cluster) evidence(ranks []int) string {
 	var b strings.Builder
 	what := func(rank int) string {
@@ -47,7 +47,7 @@ func (c *cluster) evidence(ranks []int) string {
 			}
 		}
 	}
-	for _, n := range c.nodes { // the processes of a host are seen without the rank's answer
+	for _, n := range c.nodes { // tools can see all processes on their host, even if a rank does not answer
 		if c.kind.job && !slices.Contains(ranks, n.rank) {
 			fmt.Fprintf(&b, " | %s", n.processState())
 		}
@@ -88,8 +88,8 @@ func (n *node) callState(kind func(rank int) string) string {
 	return fmt.Sprintf("%s %s, %s, %v, tag %d comm %d", what, kind(s.peer), long, s.datatype, s.tag, s.comm)
 }
 
-// seenCall returns the call that the program of a node is in, as far as that can be seen: of a program that is attached
-// over a socket, only the operations that it has posted are known.
+// seenCall returns the program's call that its daemon can observe, or nil. If the program attaches over a socket, the
+// daemon only knows the posted operation, not whether the program waits for it.
 func (n *node) seenCall() *step {
 	if n.c.overSocket && n.kind == host {
 		return n.program.posted
@@ -97,8 +97,8 @@ func (n *node) seenCall() *step {
 	return n.program.current
 }
 
-// callEvidence lists the types of the packets that a node and a peer have exchanged since the node's call began, in the
-// order of first appearance, with a + for more than one; and whether the node had received packets before.
+// callEvidence describes the packets exchanged with a peer since the node's call began. It lists the packet types in
+// the order of first appearance, with a + for more than one, and shows whether the peer had sent packets before.
 func (n *node) callEvidence(peer int) string {
 	p := n.program
 	s := n.seenCall()

@@ -10,15 +10,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// truth is a cause that was injected: what is wrong, at which rank, and towards which other one, or -1. Of packets
-// that are lost, rank has sent them, and other is to receive them.
+// truth is an injected cause: the fault, the rank at fault, and the other rank concerned, or -1. For lost packets, rank
+// is the sender and other the receiver.
 type truth struct {
 	fault       fault
 	rank, other int
-	packet      protocol.Type // that is lost, or 0 for all
+	packet      protocol.Type // type of the lost packets, or 0 for all types
 }
 
-// fault is what is wrong.
+// fault is a kind of misbehaviour that a diagnosis should name.
 type fault string
 
 const (
@@ -51,19 +51,19 @@ const (
 	faultBuffer     fault = "buffer full"
 	faultRole       fault = "kernel failed"
 	faultUnnamed    fault = "a cause without a name"
-	faultWaits      fault = "waits elsewhere" // of a rank that the cause has made wait, too
+	faultWaits      fault = "waits elsewhere" // consequence of a fault: another rank also waits
 	faultCallFailed fault = "call failed"
 )
 
-// injection is a kind of fault.
+// injection injects one kind of fault into a cluster.
 type injection struct {
 	name string
-	// arm makes it part of a cluster that has not started, and returns the truth, or false if the cluster cannot
-	// have it.
+	// arm adds the fault to a cluster that has not started, and returns the truth. It returns false if the fault is
+	// impossible in this cluster.
 	arm func(c *cluster) (truth, bool)
 }
 
-// when draws the time at which something goes wrong: in a quarter of the runs from the beginning.
+// when draws the time of a fault. A quarter of the faults exist from the beginning.
 func (c *cluster) when() time.Duration {
 	if c.suspect != 0 && c.rng.IntN(2) == 0 {
 		return max(c.now, c.suspect-time.Duration(c.rng.IntN(20_000))*time.Microsecond)
@@ -80,12 +80,13 @@ func (c *cluster) pair() (a, b int) {
 	return 0, b
 }
 
-// between reports whether a datagram is from a rank to another one's address.
+// between reports whether rank from sent the datagram to the address of rank to.
 func (c *cluster) between(d *datagram, from, to int) bool {
 	return d.sender == from && d.to == c.nodes[to].address
 }
 
-// lose loses datagrams from a rank to another one of a kind, or of any, from a time on: one, or all.
+// lose loses datagrams from one rank to another, starting at a random time: of the given type, or of all types if kind
+// is 0. If once is set, it loses only one.
 func lose(c *cluster, from, to int, kind protocol.Type, once bool) {
 	at, done := c.when(), false
 	c.fates = append(c.fates, func(d *datagram) {
@@ -97,14 +98,14 @@ func lose(c *cluster, from, to int, kind protocol.Type, once bool) {
 	})
 }
 
-// shows notes that the fault has shown.
+// shows records the time at which the fault first took effect.
 func (c *cluster) shows() {
 	if c.trigger == 0 {
 		c.trigger = c.now
 	}
 }
 
-// direction draws a direction of a pair: towards the other rank, or from it.
+// direction draws a pair and returns it in the given direction: out means from rank 0 to the other rank.
 func direction(c *cluster, out bool) (from, to int) {
 	a, b := c.pair()
 	if out {
@@ -113,7 +114,7 @@ func direction(c *cluster, out bool) (from, to int) {
 	return b, a
 }
 
-// injections are all kinds.
+// injections returns all injections.
 func injections() (list []injection) {
 	add := func(name string, arm func(c *cluster) (truth, bool)) { list = append(list, injection{name, arm}) }
 	towards := map[bool]string{true: "to the node", false: "to the host"}
@@ -229,7 +230,7 @@ func injections() (list []injection) {
 		})
 		return truth{fault: faultMTU, rank: a, other: b}, true
 	})
-	add("corrupt in transit", func(c *cluster) (truth, bool) { // which the receiver drops
+	add("corrupt in transit", func(c *cluster) (truth, bool) { // the receiver drops the packet
 		a, b := direction(c, c.rng.IntN(2) == 0)
 		at := c.when()
 		c.fates = append(c.fates, func(d *datagram) {
@@ -240,7 +241,7 @@ func injections() (list []injection) {
 		})
 		return truth{fault: faultCorrupt, rank: a, other: b}, true
 	})
-	add("answers with the wrong packet", func(c *cluster) (truth, bool) { // a fault of a role that no hypothesis names
+	add("answers with the wrong packet", func(c *cluster) (truth, bool) { // a fault of a role that no hypothesis covers
 		b := 1 + c.rng.IntN(len(c.nodes)-1)
 		if c.kind.extended {
 			return truth{}, false
@@ -272,7 +273,7 @@ func injections() (list []injection) {
 	return append(list, ofProcesses()...)
 }
 
-// change changes a call of a rank that wanted accepts, from a time on: once.
+// change applies change to one call of a rank: the first one after a random time for which wanted returns true.
 func change(c *cluster, rank int, wanted func(s *step) bool, change func(s *step)) {
 	at, done := c.when(), false
 	p := c.nodes[rank].program
@@ -287,7 +288,7 @@ func change(c *cluster, rank int, wanted func(s *step) bool, change func(s *step
 
 func message(s *step) bool { return s.call == 0 && s.computes == 0 && !s.ends }
 
-// ofPrograms are faults of programs.
+// ofPrograms returns the faults of programs.
 func ofPrograms() (list []injection) {
 	add := func(name string, arm func(c *cluster) (truth, bool)) { list = append(list, injection{name, arm}) }
 	any := func(c *cluster) int { return c.rng.IntN(len(c.nodes)) }
@@ -299,7 +300,7 @@ func ofPrograms() (list []injection) {
 		change(c, rank, message, func(s *step) { s.datatype = protocol.Float })
 		return truth{fault: faultDatatype, rank: rank, other: -1}, true
 	})
-	add("count", func(c *cluster) (truth, bool) { // of a receive, of more than is sent
+	add("count", func(c *cluster) (truth, bool) { // the receive asks for more words than are sent
 		rank := any(c)
 		if c.nodes[rank].kind.ours() {
 			return truth{}, false
@@ -450,7 +451,7 @@ func ofPrograms() (list []injection) {
 	return list
 }
 
-// end has the program of a node end: its process does, if that is the rank.
+// end ends the program of a node. If the process of the program is itself the rank, the node is gone.
 func (n *node) end() {
 	n.program.ended = true
 	switch e, ok := n.driver.(*engine); {
@@ -461,7 +462,7 @@ func (n *node) end() {
 	}
 }
 
-// ofProcesses are faults of processes.
+// ofProcesses returns the faults of processes.
 func ofProcesses() (list []injection) {
 	add := func(name string, do func(n *node), fault fault, fits func(n *node) bool) {
 		list = append(list, injection{name, func(c *cluster) (truth, bool) {

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// deployed drives the model of a deployed node.
+// deployed is the driver of a deployed node's model.
 type deployed struct {
 	n *node
 	model
@@ -19,7 +19,7 @@ type deployed struct {
 	send  func(s *step) error
 	recv  func(s *step) error
 	busy  func() bool
-	ended func(err error) // of the call that is in progress, or nil
+	ended func(err error) // done function of the current call, or nil
 }
 
 type model interface {
@@ -82,7 +82,7 @@ func words(s *step) []uint32 {
 	return list
 }
 
-// went transmits what the model has sent, and ends its call if it has returned.
+// went transmits the packets that the model has sent, and reports the end of the current call once it has returned.
 func (m *deployed) went() {
 	for _, p := range m.out() {
 		m.n.send(p.to, p.bytes)

@@ -7,13 +7,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// step is a call of a program: a message, or a collective call; or it computes, or ends.
+// step is a step of a program: a message, a collective call, a computation, or the program's exit.
 type step struct {
 	receives bool
 	sync     bool
-	// background: the program goes on before the message has ended.
+	// background means that the program continues before the message is complete.
 	background bool
-	peer       int // or the root
+	peer       int // or the root of a collective call
 	words      int
 	tag        int
 	comm       uint32
@@ -23,29 +23,30 @@ type step struct {
 	ends       bool
 }
 
-// program is what a node runs: rounds of calls, each of which blocks.
+// program is the program of a node. It makes rounds of calls, most of which block.
 type program struct {
 	node *node
-	// round makes the calls of a round.
+	// round returns the calls of a round.
 	round func(round int) []step
-	// rounds is how many rounds it has begun; calls are the rest of the present one.
+	// rounds is the number of rounds that have begun, and calls the remaining calls of the current round.
 	rounds int
 	calls  []step
-	// current is the call that it is in, nil if it is in none; since is when that began.
+	// current is the call in which the program blocks, or nil. since is the time at which it posted its last operation.
 	current *step
-	// posted is the operation that it has posted last, and that has not ended.
+	// posted is the last posted operation, or nil if it is complete.
 	posted *step
 	since  time.Duration
-	began  time.Duration // the program
-	// computing: it computes. ended: it has ended by itself, or was killed. failed is why a call has failed.
+	began  time.Duration // start time of the program
+	// computing means that the program is computing. ended means that it has exited or was killed. failed is the error
+	// of a failed call.
 	computing, ended bool
 	failed           error
 	failedAt         time.Duration
-	stopped          bool // by a signal, while its daemon runs
-	run              int  // of the program: what ends belongs to
-	begun            int  // calls
-	numbers          int  // of collective calls
-	// before is called before each call, and may change it.
+	stopped          bool // by a signal, while the daemon keeps running
+	run              int  // number of restarts; callbacks of earlier runs are ignored
+	begun            int  // number of calls that have begun
+	numbers          int  // number of collective calls that have begun
+	// before, if not nil, is called before each call, which it may change.
 	before func(s *step)
 }
 
@@ -57,7 +58,7 @@ func (p *program) restart() {
 	p.next()
 }
 
-// asleep reports whether the program sleeps until the operation of a call ends.
+// asleep reports whether the program sleeps until the operation of step s completes.
 func (p *program) asleep(s *step) bool { return p.current == s }
 
 // next makes the next call.
@@ -117,24 +118,24 @@ func (p *program) next() {
 	})
 }
 
-// forever is how long a program computes that does not come back.
+// forever is the duration of a computation that never ends.
 const forever = time.Hour
 
-// sends and receives are calls with rank 0 or others.
+// sends and receives return a message to or from a rank.
 func sends(to, words int) step { return step{peer: to, words: words, datatype: protocol.Int} }
 func receives(from, words int) step {
 	return step{receives: true, peer: from, words: words, datatype: protocol.Int}
 }
 
-// lengths are the words of messages: one or several datagrams.
+// lengths lists message lengths in words, for one or several datagrams.
 var lengths = []int{1, 16, 300, 900, 5000}
 
-// pattern is what the programs of a cluster do together.
+// pattern is the communication pattern of all programs of a cluster.
 type pattern struct {
 	name string
-	// nodes: deployed nodes can run it, which exchange messages with rank 0 alone.
+	// nodes means that deployed nodes can run the pattern.
 	nodes bool
-	// extended: it needs the extended profile.
+	// extended means that the pattern requires the extended profile.
 	extended bool
 	round    func(ranks, rank, words, round int) []step
 }
@@ -186,7 +187,7 @@ var patterns = []pattern{
 	}},
 }
 
-// fits reports whether a cluster can run the pattern.
+// fits reports whether a kind of cluster can run the pattern.
 func (p *pattern) fits(k *clusterKind) bool {
 	if p.extended && !k.extended {
 		return false

@@ -9,7 +9,7 @@ import (
 	kit "github.com/zrlmpi/zrlmpid/internal/testkit/verdict"
 )
 
-// verdict of an answer, with the names that this package uses.
+// verdict is the verdict on an answer.
 type verdict = kit.Verdict
 
 const (
@@ -21,33 +21,33 @@ const (
 	verdicts = wrong + 1
 )
 
-// answer is what was said at a vantage, at one moment of a run.
+// answer is the diagnosis at one vantage, at one moment of a run.
 type answer struct {
 	seed     uint64
 	cluster  string
-	names    []string // of the injections
+	names    []string // names of the injections
 	truths   []truth
 	vantage  string
 	after    time.Duration
 	verdict  verdict
-	class    string // of the truth, if there is one
+	class    string // class of the truth, if the run has a single fault
 	evidence string
 	text     string
-	trigger  time.Duration // of the fault
-	// possible is the longest list that has the truth, and listed are the labels of its causes. real are the labels of
-	// all that is true in the run, if it has one fault.
+	trigger  time.Duration // when the fault first took effect
+	// possible is the longest list of causes that contains the truth, and listed the labels of its causes. If the run
+	// has a single fault, real contains the labels of everything that is true in the run.
 	possible     []diagnosis.Possibility
 	listed, real []string
-	// Compared with other runs: extra lists the labels of possible that are true in no run with the same evidence.
+	// extra contains the labels in listed that are true in no run with the same evidence.
 	extra []string
-	// isUndecided: the answer is not certain, and could be.
+	// isUndecided means that the answer is not certain, although only one class of causes produces its evidence.
 	isUndecided bool
 }
 
-// moments are when a hang is looked at, from when its cause has shown.
+// moments lists the times after the fault first took effect at which a hang is diagnosed.
 var moments = []time.Duration{1500 * time.Millisecond, 4 * time.Second, 9 * time.Second, 30 * time.Second}
 
-// simulate runs a cluster with a fault, and returns the answers at all vantages.
+// simulate runs the cluster of a seed with a fault, and returns the answers at all vantages and moments.
 func simulate(seed uint64) (answers []answer) {
 	c := prepare(seed)
 	names, truths := c.inject()
@@ -61,7 +61,7 @@ func simulate(seed uint64) (answers []answer) {
 	return answers
 }
 
-// prepare makes the cluster of a seed, with its programs.
+// prepare creates the cluster of a seed, including its programs.
 func prepare(seed uint64) *cluster {
 	k := &clusterKinds[seed%uint64(len(clusterKinds))]
 	c := newCluster(seed, k)
@@ -88,8 +88,8 @@ func prepare(seed uint64) *cluster {
 	return c
 }
 
-// observe runs a cluster with a fault, and calls look at each vantage of each moment at which a program hangs. links is
-// set if ranks also ask over their links.
+// observe runs a cluster with a fault. At each moment at which a program hangs, it calls look for each vantage. If
+// links is set, the vantages include ranks that question the other ranks over their links.
 func (c *cluster) observe(moments []time.Duration, links bool, look func(v vantage, after time.Duration)) {
 	c.start()
 	c.run(c.now+2*time.Second, func() bool { return c.trigger != 0 })
@@ -98,7 +98,7 @@ func (c *cluster) observe(moments []time.Duration, links bool, look func(v vanta
 	}
 	for _, after := range moments {
 		c.run(c.trigger+after, func() bool { return false })
-		if len(c.hung()) == 0 { // it has recovered
+		if len(c.hung()) == 0 { // the cluster has recovered
 			break
 		}
 		for _, v := range c.vantages() {
@@ -115,7 +115,7 @@ func (c *cluster) observe(moments []time.Duration, links bool, look func(v vanta
 	}
 }
 
-// inject draws a fault, or two in a tenth of all runs.
+// inject injects one fault, or two faults in a tenth of the runs.
 func (c *cluster) inject() (names []string, truths []truth) {
 	all := injections()
 	n := 1
@@ -131,7 +131,7 @@ func (c *cluster) inject() (names []string, truths []truth) {
 	return names, truths
 }
 
-// waited is from what age on a program counts as one that hangs.
+// waited is the minimum age of a call that counts as a hang.
 const waited = 1200 * time.Millisecond
 
 // hung returns the ranks whose programs hang in a call.
@@ -144,17 +144,17 @@ func (c *cluster) hung() (ranks []int) {
 	return ranks
 }
 
-// hangsAt reports whether a rank hangs whose state is known at a vantage.
+// hangsAt reports whether a vantage includes the state of a rank that hangs.
 func (c *cluster) hangsAt(v vantage) bool {
 	return slices.ContainsFunc(c.hung(), func(rank int) bool {
 		n := c.nodes[rank]
-		idle := n.kind == standin && n.program.current.receives // a stand-in that waits for work does not hang
+		idle := n.kind == standin && n.program.current.receives // a stand-in that waits for work is idle
 		return slices.Contains(v.ranks, rank) && n.kind.ours() && !n.stopped && !idle
 	})
 }
 
-// score compares the diagnosis at a vantage with the truth. It reports false if there is nothing to compare: no
-// rank waits whose state is known there.
+// score compares the diagnosis at a vantage with the truth. It returns false if no rank hangs whose state is known
+// there.
 func (c *cluster) score(a *answer, v vantage) bool {
 	if !c.hangsAt(v) {
 		return false
@@ -179,7 +179,7 @@ func (c *cluster) score(a *answer, v vantage) bool {
 			is = right
 		case f.Certain:
 			is = wrong
-		case slices.ContainsFunc(truths, func(t truth) bool { return t.fault == faultUnnamed }): // no list has it
+		case slices.ContainsFunc(truths, func(t truth) bool { return t.fault == faultUnnamed }): // never listed
 			is = listed
 		case slices.ContainsFunc(f.Possible, func(p diagnosis.Possibility) bool {
 			return c.matches(truths, string(p.Cause),
@@ -206,7 +206,8 @@ func (c *cluster) score(a *answer, v vantage) bool {
 	return true
 }
 
-// consequences are truths that follow from the cause: what others than the culprit do.
+// consequences returns truths that follow from the injected cause: other ranks that wait, compute, or have a failed
+// call.
 func (c *cluster) consequences(v vantage) (list []truth) {
 	for _, n := range c.nodes {
 		p := n.program
@@ -222,7 +223,7 @@ func (c *cluster) consequences(v vantage) (list []truth) {
 	return list
 }
 
-// accepted are the causes by which a diagnosis names a fault.
+// accepted lists the causes by which a diagnosis may name each fault.
 var accepted = map[fault][]string{
 	faultLost:     {diagnosis.LostPacket, diagnosis.PacketsBlocked},
 	faultLosing:   {diagnosis.LostPacket, diagnosis.PacketsBlocked},
@@ -256,7 +257,7 @@ var accepted = map[fault][]string{
 	faultCallFailed: {diagnosis.CallFailed, diagnosis.NotAttached, diagnosis.ProcessEnded, diagnosis.KernelFailed},
 }
 
-// matches reports whether a cause at a rank, or between it and a peer, is one of the truths.
+// matches reports whether one of the truths has the given cause at a rank, or between that rank and a peer.
 func (c *cluster) matches(truths []truth, cause string, rank, peer int) bool {
 	return slices.ContainsFunc(truths, func(t truth) bool {
 		if !slices.Contains(accepted[t.fault], cause) {
@@ -283,15 +284,15 @@ func (t truth) String() string {
 	return s
 }
 
-// class names a truth as far as a vantage can know: what the ranks that are waited for do, or the pair and its
-// direction.
+// class names the cause that a certain diagnosis at the vantage could find. If the rank at fault is not the one that a
+// hung rank waits for, that is WaitsElsewhere. For lost packets, it includes the direction.
 func (c *cluster) class(t truth, v vantage, consequences []truth) string {
 	known := func(rank int) bool { return slices.Contains(v.ranks, rank) }
 	cause := accepted[t.fault]
 	if len(cause) == 0 {
 		return string(t.fault)
 	}
-	for _, rank := range c.hung() { // the rank at fault is not the one that is waited for
+	for _, rank := range c.hung() { // a hung rank may wait for a rank other than the one at fault
 		if n := c.nodes[rank]; known(rank) && n.kind.ours() && n.program.current.call == 0 {
 			if peer := n.program.current.peer; peer != t.rank && peer != t.other && rank != t.rank {
 				return diagnosis.WaitsElsewhere

@@ -10,20 +10,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// began is when all daemons have started, for the states that they report.
+// began is the start time that all daemons report.
 var began = time.Unix(1_700_000_000, 0)
 
-// pid is the process of a rank's program.
+// pid returns the process ID of a rank's program.
 func pid(rank int) int { return 1000 + rank }
 
-// state is what a rank of zrlmpid reports of itself.
+// state returns the state that a rank of zrlmpid reports.
 func (e *engine) state() *state.Rank {
 	n := e.n
 	e.core.Begin(e.now())
 	s := &state.Rank{RankInfo: state.RankInfo{Rank: n.rank, Role: state.RoleHost, Address: n.address.String()},
 		Engine: e.core.Snapshot()}
 	e.core.End().Clear()
-	s.Engine.Uptime -= time.Second.Seconds() // its clock began before it
+	s.Engine.Uptime -= time.Second.Seconds() // the clock read 1 s at the start
 	s.Engine.Describe()
 	for i := range s.Engine.Peers {
 		s.Engine.Peers[i].Transport = state.TransportUDP
@@ -44,7 +44,7 @@ func (e *engine) state() *state.Rank {
 	return s
 }
 
-// members is the cluster as a node has it. local are the ranks of its daemon.
+// members returns the members of the cluster as a node knows them. local lists the nodes served by the same daemon.
 func (n *node) members(local []*node) (list []state.Member) {
 	for rank := range n.c.nodes {
 		m := state.Member{Rank: rank, Address: n.ranks[rank].String(), Kind: n.peerKind(rank),
@@ -63,7 +63,8 @@ func (n *node) members(local []*node) (list []state.Member) {
 	return list
 }
 
-// daemons groups the ranks of zrlmpid by who answers for them: a daemon each, one for the stand-ins, or a job.
+// daemons groups the ranks of zrlmpid by the daemon that reports their states. Each host has a daemon, the stand-ins
+// share one, and a job counts as one.
 func (c *cluster) daemons() (groups [][]*node) {
 	var standins []*node
 	for _, n := range c.nodes {
@@ -82,7 +83,7 @@ func (c *cluster) daemons() (groups [][]*node) {
 	return groups
 }
 
-// source is what a daemon or a job answers.
+// source returns the answer of a daemon or a job.
 func (c *cluster) source(group []*node) diagnosis.Source {
 	name := fmt.Sprintf("daemon of rank %d", group[0].rank)
 	s := &state.Status{Started: began, Uptime: (c.now - time.Second).Seconds()}
@@ -117,15 +118,14 @@ func (c *cluster) source(group []*node) diagnosis.Source {
 	return diagnosis.Source{Name: name, Status: s}
 }
 
-// vantage is from where a hang is looked at.
+// vantage is a set of sources with which a hang is diagnosed.
 type vantage struct {
 	name    string
-	ranks   []int // whose states are known
+	ranks   []int // ranks whose states are known
 	sources []diagnosis.Source
 }
 
-// vantages are all from which the hang of a cluster is looked at: each daemon alone, each with the answers of the
-// ranks that it has asked over its links, and all.
+// vantages returns a vantage for each daemon alone, and one for all daemons together.
 func (c *cluster) vantages() (list []vantage) {
 	groups := c.daemons()
 	var all vantage
@@ -154,7 +154,7 @@ func (c *cluster) vantages() (list []vantage) {
 	return append(list, all)
 }
 
-// asking has a rank ask all others over its links, which takes time.
+// asking returns the vantage of a rank that asks all other ranks over its links, which takes simulated time.
 func (c *cluster) asking(n *node) vantage {
 	e := n.driver.(*engine)
 	others := n.others()

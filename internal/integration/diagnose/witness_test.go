@@ -14,19 +14,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A list is as short as it can be if each of its causes is true in a run with the same evidence: its witness. Runs
-// that are drawn at random seldom have a rare cause at the moment that produces the evidence, so witnesses are looked
-// for: the cluster of a run with the list is simulated again, with the cause in place of the one that was injected.
-// The diagnosis only chooses the causes to look for. Whether a run is a witness is decided by its evidence and by what
-// was injected into it.
+// A list of causes is minimal if each of its causes is true in some run with the same evidence, its witness. Random
+// runs seldom have a rare cause at the moment that produces the evidence, so the test searches for witnesses: it
+// simulates the cluster of a run with the list again, with the cause injected instead of the original one. The
+// diagnosis only determines which causes to try. Whether a run is a witness depends on its evidence and on the injected
+// cause.
 
-// label names a possible cause and its ranks as the evidence of a vantage does.
+// label returns the name of a possible cause, with its ranks named as in the evidence of a vantage.
 func (c *cluster) label(p *diagnosis.Possibility, v vantage) string {
 	switch cause := string(p.Cause); {
 	case cause == diagnosis.WaitCycle:
 		return cause
 	case directed(cause):
-		if cause == diagnosis.LostPacket { // the same for packets that are lost
+		if cause == diagnosis.LostPacket { // the evidence does not distinguish them
 			cause = diagnosis.PacketsBlocked
 		}
 		return fmt.Sprintf("%s from %s to %s", cause, c.role(p.Rank, v), c.role(p.Peer, v))
@@ -35,12 +35,12 @@ func (c *cluster) label(p *diagnosis.Possibility, v vantage) string {
 	}
 }
 
-// directed reports whether a cause is about packets from a rank to another one.
+// directed reports whether a cause concerns packets from one rank to another.
 func directed(cause string) bool {
 	return cause == diagnosis.PacketsBlocked || cause == diagnosis.LostPacket || cause == diagnosis.PathMTU
 }
 
-// labels names truths.
+// labels returns the labels of truths.
 func (c *cluster) labels(truths []truth, v vantage) (list []string) {
 	for _, t := range truths {
 		for _, cause := range accepted[t.fault] {
@@ -58,7 +58,8 @@ func (c *cluster) labels(truths []truth, v vantage) (list []string) {
 	return slices.Compact(list)
 }
 
-// is reports whether the truth is a cause at a rank. Of packets, rank sends them to peer.
+// is reports whether the truth matches a cause at a rank. If the cause concerns packets, rank is their sender and peer
+// their receiver.
 func (t truth) is(cause string, rank, peer int) bool {
 	switch {
 	case cause == diagnosis.WaitCycle:
@@ -73,7 +74,7 @@ func (t truth) is(cause string, rank, peer int) bool {
 	return rank == t.rank
 }
 
-// role names a rank as the evidence of a vantage does, which has no numbers of ranks.
+// role describes a rank by its role at a vantage, because evidence contains no rank numbers.
 func (c *cluster) role(rank int, v vantage) string {
 	if i := slices.Index(v.ranks, rank); i >= 0 {
 		return fmt.Sprint(i)
@@ -94,15 +95,16 @@ func (c *cluster) role(rank int, v vantage) string {
 	return "another rank"
 }
 
-// sought is a cause in the list of an answer that has no witness yet.
+// sought is a listed cause that has no witness yet.
 type sought struct {
 	evidence, label string
 }
 
-// attempts is the maximum number of runs that look for a witness.
+// attempts is the maximum number of simulations per cause in search of a witness.
 const attempts = 400
 
-// seek searches for witnesses of causes in lists: for each cause in turn with the clusters of the answers that list it.
+// seek searches for witnesses of listed causes. For each cause, it tries the clusters of the answers that list it, in
+// turn.
 func (r *results) seek() {
 	wanted := map[sought][]*answer{}
 	for i := range r.all {
@@ -142,14 +144,14 @@ func (r *results) seek() {
 	}
 }
 
-// witness is a run at a vantage.
+// witness is a run as observed at a vantage.
 type witness struct {
 	evidence, class string
 	real            []string
 }
 
-// instead simulates the cluster of an answer with another cause: with the same programs, or with those of another seed.
-// The last moment is left out: it shows what the others show.
+// instead simulates the cluster of an answer with another cause, with the programs of either the same or another seed.
+// It skips the last moment, which adds nothing to the earlier ones.
 func (a *answer) instead(p *diagnosis.Possibility, try uint64) (list []witness) {
 	like := prepare(a.seed)
 	for draw := range uint64(500) {
@@ -184,14 +186,14 @@ func (a *answer) instead(p *diagnosis.Possibility, try uint64) (list []witness) 
 	return list
 }
 
-// looksLike reports whether two clusters have the same configuration, as rank 0 has it.
+// looksLike reports whether two clusters have the same configuration in rank 0's view.
 func (c *cluster) looksLike(other *cluster) bool {
 	return c.attached == other.attached && c.kind.extended == other.kind.extended && c.kind.job == other.kind.job &&
 		slices.EqualFunc(c.nodes, other.nodes,
 			func(a, b *node) bool { return c.nodes[0].peerKind(a.rank) == other.nodes[0].peerKind(b.rank) })
 }
 
-// sync makes all sends of the programs synchronous.
+// sync makes the programs use synchronous sends only.
 func (c *cluster) sync() {
 	for _, n := range c.nodes {
 		round := n.program.round
@@ -206,19 +208,20 @@ func (c *cluster) sync() {
 	}
 }
 
-// leadsTo reports whether a truth is a cause, or may make it true.
+// leadsTo reports whether injecting a truth can make a cause true.
 func (t truth) leadsTo(p *diagnosis.Possibility) bool {
 	switch cause := string(p.Cause); {
-	case cause == diagnosis.WaitsElsewhere || cause == diagnosis.CallFailed: // true of a rank because of another fault
+	case cause == diagnosis.WaitsElsewhere || cause == diagnosis.CallFailed: // any fault can make a rank wait or fail
 		return true
-	case cause == diagnosis.DeadEnd: // by a packet of any rank
+	case cause == diagnosis.DeadEnd: // a copy from any rank can cause it
 		return t.fault == faultCopy && t.other == p.Rank
 	default:
 		return slices.Contains(accepted[t.fault], cause) && t.is(cause, p.Rank, p.Peer)
 	}
 }
 
-// suspicions are faults for witnesses only: those that seldom show if the moment is drawn, made to show.
+// suspicions returns injections for witnesses only: faults that seldom take effect at a random time, injected so that
+// they do.
 func suspicions() (list []injection) {
 	add := func(name string, arm func(c *cluster) (truth, bool)) { list = append(list, injection{name, arm}) }
 	any := func(c *cluster) int { return c.rng.IntN(len(c.nodes)) }
@@ -310,12 +313,12 @@ func suspicions() (list []injection) {
 	return list
 }
 
-// lateBetweenNodes has copies of DATA arrive late between two deployed nodes, whose programs exchange messages.
+// lateBetweenNodes delivers late copies of DATA between two deployed nodes, and makes their programs exchange messages.
 func lateBetweenNodes(c *cluster) (truth, bool) {
 	if len(c.nodes) != 3 || c.kind.extended {
 		return truth{}, false
 	}
-	for rank := 1; rank < 3; rank++ { // their programs exchange long messages with each other, too
+	for rank := 1; rank < 3; rank++ { // also exchange long messages between the nodes
 		p, other := c.nodes[rank].program, 3-rank
 		round := p.round
 		p.round = func(i int) []step {

@@ -62,7 +62,7 @@ const (
 	long        = 100_000
 )
 
-// TestFullCredit has a rank use up the credit of a peer that never receives.
+// TestFullCredit diagnoses a hang of a rank that has used up the credit of a peer that never receives.
 func TestFullCredit(t *testing.T) {
 	c := newCluster(t)
 	text := strings.Replace(c.text(extendedUDP, "1, run: host", "2, run: host"), "ranks:",

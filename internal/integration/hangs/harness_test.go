@@ -23,7 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// after is the minimum age of a wait that is diagnosed, and causeTime the time limit for a diagnosis.
+// after is the minimum age of a wait to be diagnosed, and causeTime the time limit for a diagnosis.
 const (
 	after     = 100 * time.Millisecond
 	causeTime = 20 * time.Second
@@ -76,7 +76,7 @@ func (c *cluster) close() {
 	}
 }
 
-// stop closes a rank whose programs are done. wait bounds the time for packets that are not sent yet.
+// stop closes a rank whose programs are done. wait limits the time for sending pending packets.
 func (c *cluster) stop(rank int, wait time.Duration) {
 	c.mu.Lock()
 	stop := c.stops[rank]
@@ -136,7 +136,7 @@ func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	// It is a separate job, whose ranks meet by their addresses.
+	// The rank is a separate job, whose ranks meet by their addresses.
 	job := &control.Job{Job: jobs.Job{Name: fmt.Sprintf("%s_%d", c.name, rank), UID: os.Geteuid(), Ranks: []int{rank}}}
 	directory, _, err := jobs.Make(job.Job.Name)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *cluster) start(ns namespace, text string, rank int) *node.Rank {
 	return r
 }
 
-// run runs the program of a rank until the test ends. Errors after the end of the test are ignored.
+// run runs the program of a rank until the test ends. It ignores errors after the end of the test.
 func (c *cluster) run(rank int, program func(ctx context.Context, world *mpi.Comm) error) {
 	c.t.Helper()
 	world, err := mpi.New(c.ranks[rank].Engine)
@@ -171,7 +171,7 @@ func (c *cluster) run(rank int, program func(ctx context.Context, world *mpi.Com
 	})
 }
 
-// sources asks all ranks, or only the given ones.
+// sources asks all ranks, or only the given ranks.
 func (c *cluster) sources(only ...int) (list []diagnosis.Source) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -189,7 +189,7 @@ func (c *cluster) sources(only ...int) (list []diagnosis.Source) {
 		if err != nil || len(s.Ranks) != 1 {
 			c.t.Fatalf("rank %d: %+v, %v", rank, s, err)
 		}
-		s.Job = "" // it is one rank of several on its host
+		s.Job = "" // the rank is one of several on its host
 		s.Ranks[0].Attached = nil
 		s.Ranks[0].Attached = append(s.Ranks[0].Attached, state.Program{PID: os.Getpid()})
 		list = append(list, diagnosis.Source{Name: job.Job.Name, Status: &s})
@@ -214,7 +214,7 @@ func (w want) of(f *diagnosis.Finding) bool {
 		(f.Call == w.call || w.call == "") && strings.Contains(f.Step, w.step) && strings.Contains(f.Text, w.text)
 }
 
-// explained waits until the diagnosis of all ranks, or only of the given ones, is the expected one.
+// explained waits until the diagnosis of all ranks, or only of the given ranks, is the expected one.
 func (c *cluster) explained(w want, only ...int) *diagnosis.Diagnosis {
 	c.t.Helper()
 	return explained(c.t, w, func() []diagnosis.Source { return c.sources(only...) })
@@ -237,8 +237,8 @@ func (c *cluster) fromEach(w want) {
 	}
 }
 
-// explained waits until the expected finding is the only one of the diagnosis, and checks that each waiting rank sees
-// it.
+// explained waits until the expected finding is the only one of the diagnosis, and checks that the diagnosis for each
+// waiting rank also contains a single finding.
 func explained(t *testing.T, w want, ask func() []diagnosis.Source) (d *diagnosis.Diagnosis) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -23,20 +23,20 @@ import (
 // hang is a hang of three ranks on three hosts, with its cause.
 type hang struct {
 	name string
-	// c is set if the programs are in C instead of Go. job is set if each program is a rank itself instead of using the
-	// rank of a daemon.
+	// c means that the programs are in C instead of Go. job means that each program is itself a rank, instead of using
+	// the rank of a daemon.
 	c, job   bool
 	defaults string
-	// programs are the steps of each rank, and kernels the kernels of ranks that are stand-ins.
+	// programs lists the steps of each rank, and kernels the kernels of ranks that are stand-ins.
 	programs, kernels [3]string
 	// edits are replacements in each host's configuration.
 	edits map[int][]string
-	// before is called before daemons and programs are started, and disturb when the programs are ready.
+	// before is called before the daemons and programs start, and disturb when the programs are ready.
 	before, disturb func(s *site)
-	// hung are the ranks that hang, as digits.
+	// hung lists the ranks that hang, as digits.
 	hung  string
 	cause cause
-	// silent is the reason why there is no diagnosis on a host where a rank hangs.
+	// silent is the reason why a host with a hanging rank yields no diagnosis, if any.
 	silent string
 }
 
@@ -101,7 +101,7 @@ func restart(host int) func(s *site) {
 	}
 }
 
-// startAgain returns a disturbance that kills the program of a rank and starts it anew.
+// startAgain returns a disturbance that kills the program of a rank and starts it again.
 func startAgain(rank int) func(s *site) {
 	return func(s *site) {
 		kill(rank)(s)
@@ -130,7 +130,7 @@ func restartInMessage(host int) func(s *site) {
 
 func absent(host int) func(s *site) { return func(s *site) { s.gone[host] = true } }
 
-// block makes the router drop packets from a host to another one.
+// block returns a disturbance in which the router drops packets from one host to another.
 func block(from, to int) func(s *site) {
 	return func(s *site) {
 		s.ip(s.router, fmt.Sprintf("rule add from %s to %s blackhole", address(from), address(to)))
@@ -145,7 +145,7 @@ func reject(from, to int) func(s *site) {
 	}
 }
 
-// translate makes the router change the source address of packets from a host to another one.
+// translate returns a disturbance in which the router changes the source address of packets from one host to another.
 func translate(from, to int) func(s *site) {
 	return func(s *site) {
 		nft := exec.Command(needs.Program(s.t, "translated addresses", "nft", "nftables"),
@@ -188,7 +188,8 @@ func down(host int) func(s *site) {
 	return func(s *site) { s.ip(s.host[host], "link set eth0 down") }
 }
 
-// narrow lowers the MTU of the router's link to a host. The router sends no ICMP errors about dropped packets.
+// narrow returns a disturbance that lowers the MTU of the router's link to a host. The router sends no ICMP errors for
+// dropped packets.
 func narrow(host int) func(s *site) {
 	return func(s *site) { s.ip(s.router, fmt.Sprintf("link set port%d mtu 1000", host)) }
 }
@@ -373,10 +374,10 @@ var hangs = []hang{
 		cause: between(1, 0, blocked...)},
 }
 
-// vantages is the number of places to ask: each host, and all daemons together.
+// vantages is the number of vantages: each host, and all daemons together.
 const vantages = 4
 
-// TestHosts checks that the answer is the cause or a list that contains it, whichever host is asked.
+// TestHosts checks that every answer is the cause or a list that contains the cause, whichever host is asked.
 func TestHosts(t *testing.T) {
 	builtBinaries(t)
 	answers := make([][vantages]string, len(hangs))

@@ -78,7 +78,7 @@ func (c *cluster) twoHosts(defaults string) string {
 	return c.text(defaults, "0.1, run: host", "1.2, run: host")
 }
 
-// TestFirewall drops packets of one direction on the path, from the beginning or later.
+// TestFirewall diagnoses hangs in which a firewall drops the packets of one direction, from the beginning or later.
 func TestFirewall(t *testing.T) {
 	for _, tt := range []struct {
 		name, defaults, drops string
@@ -183,7 +183,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestBlockedTCP has a firewall drop the packets of a TCP connection between two daemons.
+// TestBlockedTCP diagnoses a hang in which a firewall drops the packets of a TCP connection between two daemons.
 func TestBlockedTCP(t *testing.T) {
 	h := newHosts(t)
 	const remote, local = ", peer: software", ", run: host"
@@ -210,7 +210,7 @@ func TestBlockedTCP(t *testing.T) {
 		}
 		return list
 	}
-	// Some time later, of which the firewall has heard nothing of the connection.
+	// Wait until the connection has been quiet for a second.
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for quiet := false; !quiet; <-tick.C {
@@ -243,8 +243,8 @@ func asking(t *testing.T, d *control.Client) func() []diagnosis.Source {
 }
 
 // TestTwoHosts checks that a hang between two hosts is explained from either host by questions over the links alone:
-// the daemons have no HTTP. The questions send no packet to an FPGA. Once packets from the second host are dropped, the
-// diagnosis names its rank as one that does not answer, and the FPGA as one that cannot answer.
+// the daemons serve no HTTP. The questions send no packet to an FPGA. Once packets from the second host are dropped,
+// the diagnosis names its rank as one that does not answer, and the FPGA as one that cannot answer.
 func TestTwoHosts(t *testing.T) {
 	for _, defaults := range []string{extendedUDP, extendedTCP} {
 		t.Run(defaults, func(t *testing.T) {
@@ -300,12 +300,12 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// TestMTU has a path silently drop datagrams as long as DATA.
+// TestMTU diagnoses a hang in which the path silently drops datagrams as long as DATA.
 func TestMTU(t *testing.T) {
 	h := newHosts(t)
-	h.ip(h.router, "link set port0 mtu 1000") // host one has 1500: the link drops longer packets
+	h.ip(h.router, "link set port0 mtu 1000") // host 0 has an MTU of 1500, so the link drops its longer packets
 	c := newCluster(t)
-	// the virtual link would forward segments regardless of its MTU
+	// with offload, the virtual link would forward segments regardless of its MTU
 	text := strings.Replace(c.twoHosts(cloudFPGA), "ranks:", "limits: {offload: off}\nranks:", 1)
 	c.start(h.host[0], text, 0)
 	c.start(h.host[1], text, 1)

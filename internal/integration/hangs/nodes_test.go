@@ -32,8 +32,8 @@ var (
 	write = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
 )
 
-// nodeMoments are the times after the start of its program at which the host is asked. A call that has lasted for
-// hangsAfter hangs.
+// nodeMoments lists the times after the start of the host's program at which the host is asked. A call hangs once it
+// has lasted for hangsAfter.
 var nodeMoments = []time.Duration{1500 * time.Millisecond, 6 * time.Second}
 
 const hangsAfter = 1200 * time.Millisecond
@@ -52,7 +52,7 @@ type nodeHang struct {
 	acted   bool         // the row's action was executed
 	ended   bool         // the host's program ended by itself
 	asked   int          // number of moments done
-	since   atomic.Int64 // when the host's call began, in ns, or 0 between calls
+	since   atomic.Int64 // start of the host's call, in ns, or 0 between calls
 	failed  atomic.Pointer[error]
 	answers []answer
 	// endProgram ends the host's program, which then closes programEnded.
@@ -178,7 +178,7 @@ func (h *nodeHang) hangs() bool {
 	return since != 0 && time.Since(time.Unix(0, since)) >= hangsAfter
 }
 
-// advance does the work that is due, and reports whether the last diagnosis of the hang is done.
+// advance does the work that is due, and reports whether the last diagnosis of the hang is complete.
 func (h *nodeHang) advance() bool {
 	if h.began.IsZero() {
 		if slices.ContainsFunc(h.nodes, func(n deployedNode) bool { return !n.ready() }) {
@@ -203,7 +203,7 @@ func (h *nodeHang) advance() bool {
 	return h.asked == len(nodeMoments) && (!h.goesOn() || h.since.Load() == 0 || elapsed > causeTime)
 }
 
-// goesOn reports whether the host's program is expected to continue by itself, or to fail, instead of hanging.
+// goesOn reports whether the host's program is expected to continue by itself, or to fail, rather than to hang.
 func (h *nodeHang) goesOn() bool { return strings.Contains(h.ends, h.partner.kind) }
 
 // ask asks the host.
@@ -296,8 +296,8 @@ func (r *recording) Next(u *pcapng.Unit) error {
 func (r *recording) Stats() capture.Stats { return capture.Stats{Packets: r.n, Units: r.n, End: r.end} }
 func (r *recording) Close() error         { return nil }
 
-// TestNodes injects causes of hangs between a host and a deployed node, real or a model. Answers of the host, and of a
-// recording at its interface, are right if they are certain, and lists contain the cause.
+// TestNodes injects causes of hangs between a host and a deployed node, real or a model. It checks the answers of the
+// host, and of a recording at its interface: certain answers must be right, and lists must contain the cause.
 func TestNodes(t *testing.T) {
 	filter := regexp.MustCompile(*only)
 	var mu sync.Mutex
@@ -325,7 +325,7 @@ func TestNodes(t *testing.T) {
 	report(t, byNode)
 }
 
-// runAll runs all hangs concurrently. Each starts when the node of the previous one is ready.
+// runAll runs all hangs concurrently. Each starts once the node of the previous one is ready.
 func runAll(t *testing.T, hangs []*nodeHang) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -348,7 +348,7 @@ func runAll(t *testing.T, hangs []*nodeHang) {
 	}
 }
 
-// verify verifies that the host hangs, unless it is expected to continue.
+// verify checks that the host hangs, unless its program is expected to continue.
 func (h *nodeHang) verify() {
 	h.t.Helper()
 	if h.hangs() && !h.refuses { // otherwise the relay does not see all packets of the host
@@ -363,7 +363,7 @@ func (h *nodeHang) verify() {
 	switch h.ended = state != "hangs"; {
 	case h.ended && !h.goesOn() && h.ends != either:
 		h.t.Errorf("%s: the host's program %s", h.row.name, state)
-	case !h.ended && h.goesOn(): // deployed time-outs are too short on a busy machine
+	case !h.ended && h.goesOn(): // timeouts of deployed nodes are too short on a busy machine
 		h.t.Logf("%s: the host's program hangs, which it does not on an idle machine\n%s", h.row.name,
 			diagnosis.Diagnose(h.sources(0), time.Second).Text())
 	}

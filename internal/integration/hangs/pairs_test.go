@@ -13,8 +13,8 @@ var (
 		"no packet has ever come from rank 1"}
 )
 
-// TestNeverStarted checks that all ranks name a rank that was not started, and that nothing is found once it has
-// started.
+// TestNeverStarted checks that all ranks name a rank that was not started, and that there is no finding once that rank
+// has started.
 func TestNeverStarted(t *testing.T) {
 	for name, defaults := range map[string]string{"udp": extendedUDP, "tcp": extendedTCP} {
 		t.Run(name, func(t *testing.T) {

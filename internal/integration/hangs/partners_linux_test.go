@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// simulatedClock is the clock frequency of a simulated MPE in Hz. At this frequency, its time-outs take as long as on a
+// simulatedClock is the clock frequency of a simulated MPE in Hz. At this frequency, its timeouts take as long as on a
 // deployed MPE.
 const simulatedClock = 25_000
 
@@ -166,7 +166,7 @@ func (n *mpeNode) ready() bool {
 	return n.isOpen
 }
 
-func (n *mpeNode) pause() {} // there is no process to stop: the relay drops all packets instead
+func (n *mpeNode) pause() {} // no process to stop, so the relay drops all packets instead
 func (n *mpeNode) stop() {
 	n.cancel()
 	<-n.ended

@@ -19,7 +19,7 @@ import (
 type call struct {
 	sends, float bool
 	words        int
-	number       int  // of the call, which is the first word of its message
+	number       int  // number of the call, sent as the first word of its message
 	ends         bool // the program ends instead
 }
 
@@ -38,7 +38,7 @@ func calls(program string) (list []call) {
 	return list
 }
 
-// mirror returns the program that matches another one.
+// mirror returns the program that makes the matching calls.
 func mirror(program string) string {
 	return strings.NewReplacer("s", "r", "r", "s").Replace(program)
 }
@@ -57,22 +57,23 @@ func (c call) datatype() protocol.Datatype {
 	return protocol.Int
 }
 
-// partner is a kind of deployed node: a real one, or a model of it.
+// partner is a kind of deployed node, either real or a model.
 type partner struct {
 	name, kind string
-	// every selects one row out of this many, as a simulation takes much processor time.
+	// every is the number of rows of which one is selected, because a simulation takes much processor time.
 	every int
-	// prepare skips the test if the node is not available.
+	// prepare skips the test if the node is unavailable.
 	prepare func(t *testing.T)
-	// start starts a node whose program exchanges messages with rank 0, whose address in its configuration is peer.
+	// start starts a node whose program exchanges messages with rank 0. peer is the address of rank 0 in the node's
+	// configuration.
 	start func(t *testing.T, rank int, own, peer netip.AddrPort, program string) deployedNode
 }
 
 // deployedNode is a running deployed node.
 type deployedNode interface {
-	// ready reports whether it accepts packets and its program runs.
+	// ready reports whether the node accepts packets and its program runs.
 	ready() bool
-	// pause stops it as by a signal. stop ends it.
+	// pause suspends the node as a stop signal does. stop ends the node.
 	pause()
 	stop()
 }
@@ -128,7 +129,7 @@ type modelNode struct {
 }
 
 func (n *modelNode) ready() bool { return true }
-func (n *modelNode) pause()      { n.stop() } // no process of the node is asked, so stopping and ending are the same
+func (n *modelNode) pause()      { n.stop() } // no diagnosis sees the node's process, so a pause looks like an end
 func (n *modelNode) stop() {
 	n.conn.Close()
 	<-n.ended

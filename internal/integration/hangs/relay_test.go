@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// direction of a datagram, as the host sees it.
+// direction is the direction of a datagram from the host's point of view.
 type direction uint8
 
 const (
@@ -29,18 +29,18 @@ func (d direction) receiver() int { return int(d.other()) }
 // payload is the type of a datagram that continues DATA.
 const payload protocol.Type = 100
 
-// fault applies to datagrams of a direction. It drops them unless delay, copied, translated or passes is set.
+// fault affects datagrams in one direction. It drops them unless delay, copied, translated or passes is set.
 type fault struct {
 	dir  direction
 	kind protocol.Type // 0 is any
-	// The first affected datagram, counted from 1 without retransmissions, and the number of affected ones; 0 means
-	// all.
+	// nth is the number of the first affected datagram, counted from 1 without retransmissions. times is the number of
+	// affected datagrams; 0 means all.
 	nth, times int
 	longer     int // applies only to datagrams longer than this
 	delay      time.Duration
 	copied     time.Duration // delivers a copy after this delay
-	translated bool          // by a NAT: it comes from another address
-	// passes delivers the datagram, which only marks the moment for another action. mutes drops everything afterwards.
+	translated bool          // a NAT changes the source address
+	// passes delivers the datagram, which only marks the moment for another action. mutes drops all later datagrams.
 	passes, mutes bool
 
 	seen, struck int
@@ -65,11 +65,11 @@ func (f *fault) strikes(dir direction, kind protocol.Type, length int) bool {
 	return true
 }
 
-// relay is the path between the host and a node, with faults. It records the packets at the host's interface.
+// relay is the path between the host and a node. It injects faults and records the packets at the host's interface.
 type relay struct {
 	ends [2]netip.AddrPort // addresses of the host and of the node
 	// conns are the sockets at the node's address as configured on the host, and at the host's address as configured on
-	// the node. nat is the socket of a NAT.
+	// the node. nat is the socket at the translated address.
 	conns   [2]*net.UDPConn
 	nat     *net.UDPConn
 	passing sync.WaitGroup

@@ -15,29 +15,29 @@ import (
 // row is a kind of hang.
 type row struct {
 	group, name string
-	kinds       string // of nodes: fpga or cpu; all by default
-	// The programs of rank 0, which is a host, and of the node, which is its mirror by default.
+	kinds       string // kinds of nodes, fpga or cpu; all by default
+	// host is the program of rank 0, and node the program of the node, by default the mirror of host.
 	host, node string
 	faults     []fault
-	// hostMap is the node's address as configured on the host, and nodeMap the host's address as configured on the
-	// node, if they are wrong. swapped means that the host's configuration swaps ranks 1 and 2.
+	// hostMap is a wrong address of the node in the host's configuration, and nodeMap a wrong address of the host in
+	// the node's configuration. swapped means that the host's configuration swaps ranks 1 and 2.
 	hostMap, nodeMap string
 	swapped          bool
 	peer, defaults   string // of the host's configuration
 	// refuses means that the node's system reports a closed port once the node is gone.
 	refuses, nodeDown, hostDown bool
-	// do is an action that is executed after a time, or when a fault is applied.
+	// do is an action to execute after the given time, or when a fault is applied.
 	do    func(h *nodeHang)
 	after time.Duration
-	// truths are the injected cause, under each name that a diagnosis may give it. ends are the kinds of nodes with
-	// which the host's program continues by itself, or gets an error, and therefore does not hang.
+	// truths lists the injected cause under each name that a diagnosis may give it. ends lists the kinds of nodes with
+	// which the host's program does not hang, but continues by itself or fails.
 	truths []truth
 	ends   string
 }
 
 const (
 	both   = "fpga cpu"
-	either = "later" // whether the program is seen to continue depends on the machine's speed
+	either = "later" // the machine's speed determines whether the program is seen to continue
 )
 
 // truth is a cause at a rank, or between two ranks. If packets are lost, rank is their sender.
@@ -167,7 +167,7 @@ func rows() (list []row) {
 				truths: lostIn(there)}
 			switch {
 			case times == 1 && sends:
-				r.ends = "cpu" // an FPGA would take the header of a retransmission for payload
+				r.ends = "cpu" // an FPGA would read the header of a retransmission as payload
 			case times == 1:
 				r.ends = both
 			}
@@ -181,7 +181,7 @@ func rows() (list []row) {
 				r := row{faults: []fault{{dir: d, nth: nth, translated: true}},
 					truths: append(ofPair(diagnosis.WrongAddress), lostIn(d)...)}
 				if d == out && !sends {
-					r.ends = "cpu" // it checks the address of SEND_REQUEST and DATA only
+					r.ends = "cpu" // such a node checks the address of SEND_REQUEST and DATA only
 				}
 				add("address translated", name+" "+when, r)
 			}
@@ -230,7 +230,7 @@ func rows() (list []row) {
 			add("wrong order of calls", "both receive", row{host: "r4 r4", node: "s4 r4", truths: cycle})
 			add("program computes", "after a message", row{node: "s4", truths: causedBy(1, diagnosis.ProgramComputes)})
 			add("program ended", "after a message", row{node: "s4 e", truths: causedBy(1, diagnosis.ProcessEnded)})
-			// when the node no longer retransmits its request
+			// The host starts when the node no longer retransmits its request.
 			add("started late", "host", row{hostDown: true, do: startsHost, after: 3600 * ms,
 				truths: causedBy(0, diagnosis.StartedLate, diagnosis.ProcessEnded)})
 		}
@@ -240,7 +240,7 @@ func rows() (list []row) {
 		add("never started", "refused", row{kinds: "cpu", nodeDown: true, refuses: true, truths: refused})
 		add("started late", "node", row{nodeDown: true, do: starts, after: 2500 * ms, truths: down, ends: both})
 
-		// In the second message, or between it and the first one.
+		// The moments are in the second message, or between the first and the second.
 		marks := []struct {
 			name string
 			dir  direction
@@ -258,12 +258,12 @@ func rows() (list []row) {
 			twice := mirror(program) + " " + mirror(program) // the host's next program makes the same number of calls
 			at := func(mutes bool) []fault { return mark(m.dir, m.kind, m.nth, mutes) }
 			add("process killed", m.name, row{host: program, faults: at(true), do: kills, truths: down})
-			node, host := both, both // its first call is retransmitted, or not made yet
+			node, host := both, both // the node's first call is retransmitted, or not made yet
 			if sends && i > 1 {
 				node = ""
 			}
 			if sends && m.kind == data {
-				host = "cpu" // an FPGA takes the next message for the rest of this message
+				host = "cpu" // an FPGA reads the next message as the rest of this message
 			}
 			add("node restarted", m.name,
 				row{host: program, faults: at(true), do: restarts, truths: causedBy(1, diagnosis.Restarted),

@@ -20,8 +20,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// site runs a hang of three ranks on three hosts. Each host runs a daemon, whose rank a program uses, or a program that
-// is the rank itself.
+// site runs a hang of three ranks on three hosts. Each host runs either a daemon, whose rank a program uses, or a
+// program that is itself the rank.
 type site struct {
 	*hosts
 	t       *testing.T
@@ -29,10 +29,10 @@ type site struct {
 	folder  string
 	more    [3]string // further settings of each host's configuration
 	daemons [3]*process
-	// ready holds the processes of programs that reported that they are ready.
+	// ready contains the processes of programs that have reported that they are ready.
 	mu    sync.Mutex
 	ready map[int]*os.Process
-	// gone marks hosts on which no process can be asked.
+	// gone marks hosts without a process that can be asked.
 	gone [3]bool
 }
 
@@ -86,7 +86,7 @@ func newSite(t *testing.T, h *hang) *site {
 	t.Helper()
 	s := &site{hosts: newHosts(t), t: t, hang: h, ready: map[int]*os.Process{}}
 	var err error
-	// t.TempDir is too long for a socket, and may have a comma
+	// t.TempDir is too long for a socket's path, and may contain a comma
 	if s.folder, err = os.MkdirTemp("", "hang"); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func (s *site) until(what string, ok func() bool) {
 	}
 }
 
-// why asks for the diagnosis on a host, which includes all daemons if all is set.
+// why asks for the diagnosis on a host. If all is set, the diagnosis includes all daemons.
 func (s *site) why(host int, all bool) (*diagnosis.Diagnosis, error) {
 	folder, err := binaries()
 	if err != nil {

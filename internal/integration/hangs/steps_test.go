@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/job"
 )
 
-// envSteps holds the steps of a process of the test binary that runs steps instead of tests. envHost is the number of
-// its host. When the process is ready, it waits until the file envGo exists.
+// envSteps holds the steps of a process of the test binary that runs steps instead of tests, and envHost the number of
+// its host. When the process is ready, it waits until the file named by envGo exists.
 const (
 	envSteps = "ZRLMPI_TEST_STEPS"
 	envHost  = "ZRLMPI_TEST_HOST"

@@ -29,7 +29,7 @@ func init() {
 	)
 }
 
-// letter is a message sent by root, which no other user may read.
+// letter is a message of root, which no other user may read.
 const letter = "letter of root"
 
 // commands returns all zrlctl commands that use a daemon's control socket, by name.
@@ -65,7 +65,7 @@ type squatter struct {
 	listener              net.Listener
 }
 
-// squat listens at a path as the other user. If answer is nil, it accepts connections but never reads.
+// squat listens at a path as the other user. If answer is nil, it accepts connections but never reads from them.
 func (h *host) squat(path string, answer http.HandlerFunc) *squatter {
 	h.Helper()
 	s := &squatter{}
@@ -122,8 +122,8 @@ func answerStatus(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all runs all commands on one socket, and an attaching program on the other one, concurrently. It returns an error for
-// each that succeeded or did not exit in time, and nil for the others.
+// all concurrently runs all commands on one socket, and an attaching program on the other. It returns an error for each
+// that succeeded or did not exit in time, and nil for the others.
 func (h *host) all(control, attach string) map[string]error {
 	h.Helper()
 	results := map[string]error{}
@@ -167,7 +167,7 @@ func (h *host) squatted(answer http.HandlerFunc) {
 	}
 }
 
-// nameTaken: a daemon in /tmp was stopped, and the other user listens at its path before it restarts.
+// nameTaken stops a daemon in /tmp, and lets the other user listen at its path before the daemon restarts.
 func nameTaken(h *host) {
 	path := h.open + "/z.sock"
 	d := h.start("--config", h.config(""), "--control", path)
@@ -185,8 +185,8 @@ func nameTaken(h *host) {
 	}
 }
 
-// stopped: a daemon of root is stopped, as by a debugger. This is not an attack, but clients must not wait for it
-// forever either.
+// stopped stops a daemon of root as a debugger does. This is not an attack, but clients must not wait for it forever
+// either.
 func stopped(h *host) {
 	d := h.start("--config", h.config(""), "--control", h.private+"/z.sock")
 	must(h.T, d.cmd.Process.Signal(syscall.SIGSTOP))
@@ -198,7 +198,7 @@ func stopped(h *host) {
 	}
 }
 
-// envProgram makes the test binary run the program of a rank.
+// envProgram makes the test binary run a rank's program.
 const envProgram = "ZRLMPI_TEST_HOSTILE_PROGRAM"
 
 // program runs a program of root as a rank that sends a message, with additional environment variables.

@@ -21,11 +21,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// limit bounds the run time of a command. It exceeds the time for which any client waits for a daemon that does not
+// limit limits the run time of a command. It exceeds the time for which any client waits for a daemon that does not
 // answer.
 const limit = 2 * time.Minute
 
-// attack is an attack by another user, including the checks that it failed.
+// attack is an attack by another user. run makes the attack and checks that it fails.
 type attack struct {
 	name string
 	run  func(h *host)
@@ -33,17 +33,17 @@ type attack struct {
 	once bool
 }
 
-// attacks lists all attacks. Each file appends its own.
+// attacks lists all attacks, which each file appends to.
 var attacks []attack
 
 // protections are the kernel settings for links and files in sticky directories.
 var protections = []string{"protected_symlinks", "protected_hardlinks", "protected_regular"}
 
-// envInside is set in the process inside the network namespace.
+// envInside is set in the process that runs inside the network namespace.
 const envInside = "ZRLMPI_TEST_HOSTILE_INSIDE"
 
-// TestAttacks runs every attack without and with the kernel's protections, in a process with a network namespace and a
-// mount namespace. Addresses, ports, abstract socket names and root's jobs are private to it.
+// TestAttacks runs every attack without and with the kernel's protections, in a process with its own network and mount
+// namespaces. Addresses, ports, abstract socket names and root's jobs are therefore private to the test.
 func TestAttacks(t *testing.T) {
 	needs.Root(t, "attacks of other users", "can be another user")
 	if os.Getenv(envInside) == "" {
@@ -91,7 +91,7 @@ func inside(t *testing.T) {
 	}
 }
 
-// emptyRun hides root's jobs on this host from the mount namespace.
+// emptyRun mounts an empty /run, which hides the jobs of root on this host.
 func emptyRun(t *testing.T) {
 	t.Helper()
 	must(t, syscall.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"))
@@ -116,7 +116,7 @@ func protect(t *testing.T, value string) {
 	}
 }
 
-// built is the directory of binaries built by the test, or empty.
+// built is the directory of the binaries built by the test, or empty.
 var built string
 
 // binaries returns the directory of zrlmpid and zrlctl, which every user can run.
@@ -150,12 +150,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// host is a host with a victim, root, and another user.
+// host is a host with two users: root, the victim, and the attacker.
 type host struct {
 	*testing.T
 	bin string
-	// open is a directory with the sticky bit that every user can write to, like /tmp. wide is one without the sticky
-	// bit.
+	// open is a directory with the sticky bit to which every user can write, like /tmp. wide is such a directory
+	// without the sticky bit.
 	open, wide string
 	// private is a directory of root.
 	private string
@@ -353,7 +353,7 @@ func (h *host) belongsToRoot(dir string) {
 	}))
 }
 
-// drain reads a connection to its end and returns the number of bytes.
+// drain reads a connection until the end and returns the number of bytes.
 func drain(r io.Reader) int64 {
 	n, _ := io.Copy(io.Discard, r)
 	return n

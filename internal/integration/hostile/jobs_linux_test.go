@@ -98,7 +98,7 @@ func abstractNames() error {
 	return nil
 }
 
-// user is the victim in tests where root's directories cannot be taken.
+// user is the victim in tests in which the directories of root cannot be taken.
 const user = asuser.Other + 1
 
 // asUser runs zrlctl as the victim, without a session or a home directory.
@@ -122,18 +122,19 @@ func (h *host) ranks() string {
 	return path
 }
 
-// places returns the directories for sockets of a user without a session or a home directory.
+// places returns the directories for the sockets of a user without a session or a home directory.
 func places(uid int) []string {
 	name := fmt.Sprintf("zrlmpi-%d", uid)
 	return []string{"/tmp/" + name, "/dev/shm/" + name}
 }
 
-// placesTaken: the other user created the directories for the victim's sockets, and a job in them.
+// placesTaken lets the other user create the directories for the victim's sockets, and a job in them.
 func placesTaken(h *host) {
 	h.takePlaces(func(place string) error { return os.MkdirAll(place+"/jobs", 0o777) })
 }
 
-// placesLinked: the directories are links to directories of the other user.
+// placesLinked lets the other user create links to other directories in place of the directories for the victim's
+// sockets.
 func placesLinked(h *host) {
 	h.takePlaces(func(place string) error {
 		target := filepath.Join(h.open, filepath.Base(filepath.Dir(place)))
@@ -174,8 +175,8 @@ func (h *host) takePlaces(take func(place string) error) {
 	}
 }
 
-// abstractTaken: sockets of the other user have the abstract names that earlier versions used. Jobs no longer use such
-// names.
+// abstractTaken binds sockets of the other user to abstract names that earlier versions used. Jobs must no longer use
+// such names.
 func abstractTaken(h *host) {
 	h.attacker(func() error {
 		for _, name := range []string{"@zrlmpi/0/prod/0", "@zrlmpid-shm/127.0.0.1:2718"} {
@@ -201,7 +202,7 @@ func abstractTaken(h *host) {
 	}
 }
 
-// wellReport is the answer of a rank that claims to be another process, and contains terminal escape sequences.
+// wellReport is the answer of a rank that claims to be another process. It contains terminal escape sequences.
 const wellReport = `{"pid": 1, "started": "2020-01-01T00:00:00Z", "rank": 0, "role": "host", ` +
 	`"address": "10.66.0.1:2718\u001b[2J\u001b]0;x\u0007", "transports": ["udp\nno problems found"], ` +
 	`"cluster": [{"address": "10.66.0.1:2718", "kind": "software"}], "engine": {"Rank": 0}}`
@@ -275,7 +276,7 @@ func (h *host) bounded(args ...string) (code int, output string) {
 	return code, output
 }
 
-// foreignJob: root asks a job of the other user, which sends the answer.
+// foreignJob lets root ask a job of the other user, which sends the given answer.
 func (h *host) foreignJob(answer []byte) {
 	place := places(asuser.Other)[0]
 	h.Cleanup(func() { os.RemoveAll(place) })
@@ -305,12 +306,12 @@ func (h *host) foreignJob(answer []byte) {
 	}
 }
 
-// manyObjects: every three bytes of the answer become a structure of hundreds of bytes.
+// manyObjects sends an answer in which every three bytes become a structure of hundreds of bytes.
 func manyObjects(h *host) {
 	h.foreignJob([]byte(`{"cluster": [{}], "engine": {"peers": [` + strings.Repeat(`{},`, 1<<20) + `{}]}}`))
 }
 
-// mostObjects: the answer has the maximum number of objects that ranks may send.
+// mostObjects sends an answer with the maximum number of objects that ranks may send.
 func mostObjects(h *host) {
 	const n = 30_000
 	object := `{"kind":"` + strings.Repeat("a", 50) + `"},`
@@ -318,7 +319,7 @@ func mostObjects(h *host) {
 		strings.Repeat(object, n) + `{}]}}`))
 }
 
-// manyJobs: the other user has 3,000 jobs, one of which root names.
+// manyJobs starts 3,000 jobs of the other user, one of which root names.
 func manyJobs(h *host) {
 	const n = 3000
 	place := places(asuser.Other)[0]

@@ -45,7 +45,8 @@ func (d *daemon) settled() {
 	}
 }
 
-// recordsLink: the records directory of a socket in /tmp is a link to a directory of root that contains captures.
+// recordsLink plants a link as the records directory of a socket in /tmp. The link refers to a directory of root that
+// contains captures.
 func recordsLink(h *host) {
 	for _, dir := range []string{h.open, h.wide} {
 		captures := filepath.Join(h.private, "captures of "+filepath.Base(dir))
@@ -67,7 +68,7 @@ func recordsLink(h *host) {
 	}
 }
 
-// recordsOwned: the records directory belongs to the other user.
+// recordsOwned creates the records directory as the other user.
 func recordsOwned(h *host) {
 	for _, dir := range []string{h.open, h.wide} {
 		records := dir + "/z-records"
@@ -84,7 +85,7 @@ func recordsOwned(h *host) {
 	}
 }
 
-// recordNames: the names of the records of the next seconds are links to a file of root.
+// recordNames plants links to a file of root, with the names of the records of the next seconds.
 func recordNames(h *host) {
 	check := h.precious(h.private + "/precious")
 	records := filepath.Join(h.wide, "records")
@@ -110,7 +111,7 @@ func recordNames(h *host) {
 	check()
 }
 
-// recordsReplaced: after the daemon has started, the records directory is renamed and replaced by a link.
+// recordsReplaced renames the records directory after the daemon has started, and replaces it by a link.
 func recordsReplaced(h *host) {
 	check := h.precious(h.private + "/captures/" + recordOf(time.Now()))
 	d := h.start("--config", h.config(fmt.Sprintf("record: {spool: {directory: %q}}", h.wide+"/records")), "--control",
@@ -128,7 +129,7 @@ func recordsReplaced(h *host) {
 	}
 }
 
-// spoolOfRoot: the spool is a directory of root that contains other captures. Only records are deleted.
+// spoolOfRoot uses a directory of root that contains other captures as the spool. Only records may be deleted.
 func spoolOfRoot(h *host) {
 	records := h.private + "/captures"
 	check := h.precious(records + "/0-mine.pcapng.gz")
@@ -146,7 +147,7 @@ func spoolOfRoot(h *host) {
 	h.belongsToRoot(records)
 }
 
-// socketInWide: the daemon creates no socket in a directory in which another user could replace it.
+// socketInWide checks that the daemon creates no socket in a directory in which another user could replace it.
 func socketInWide(h *host) {
 	h.attacker(func() error { return os.Symlink(h.private, h.wide+"/link") })
 	for _, path := range []string{h.wide + "/z.sock", h.wide + "/link/z.sock", h.wide + "/new/z.sock"} {
@@ -158,8 +159,8 @@ func socketInWide(h *host) {
 	}
 }
 
-// outputs: the output file of a tool, in a directory that every user can write to, is a link to a file of root or a
-// file of the other user.
+// outputs plants a link to a file of root, or a file of the other user, at the path of a tool's output file, in
+// directories to which every user can write.
 func outputs(h *host) {
 	check := h.precious(h.private + "/precious")
 	d := h.start("--config", h.config(""), "--control", h.private+"/z.sock")
@@ -189,7 +190,7 @@ func outputs(h *host) {
 	}
 }
 
-// recordsOfJob: the names for a job's records in /tmp are taken.
+// recordsOfJob takes the names for a job's records in /tmp.
 func recordsOfJob(h *host) {
 	check := h.precious(h.private + "/captures/" + recordOf(time.Now().Add(-time.Hour)))
 	name := fmt.Sprintf("%s/zrlmpi-records-%d", h.open, os.Geteuid())

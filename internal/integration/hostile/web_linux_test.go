@@ -24,13 +24,13 @@ func init() {
 	)
 }
 
-// webAddress is the daemon's HTTP address, evilAddress an HTTP address of the other user.
+// webAddress is the daemon's HTTP address, and evilAddress an HTTP address of the other user.
 const (
 	webAddress  = "127.66.1.1:9627"
 	evilAddress = "127.66.1.9:9627"
 )
 
-// ask sends an HTTP request to the daemon, which does not know the sending user, and returns the status code.
+// ask sends an HTTP request to the daemon, which does not know the user that sends it, and returns the status code.
 func (h *host) ask(name, password string) (code int) {
 	req, err := http.NewRequestWithContext(h.Context(), http.MethodGet, "http://"+webAddress+"/status.json", nil)
 	if err != nil {
@@ -51,7 +51,8 @@ func (h *host) ask(name, password string) (code int) {
 	return resp.StatusCode
 }
 
-// rebinding: a browser page on this host addresses the daemon by a name of the other user, as in DNS rebinding.
+// rebinding sends requests as a browser page on this host would after DNS rebinding: to the daemon, but with a name of
+// the other user as the host.
 func rebinding(h *host) {
 	h.start("--config", h.config(""), "--control", h.private+"/z.sock", "--http", webAddress)
 	for name, want := range map[string]int{webAddress: 200, "evil.example": 421, "evil.example:9627": 421} {
@@ -61,8 +62,8 @@ func rebinding(h *host) {
 	}
 }
 
-// guesses: 40 concurrent wrong passwords cost the daemon the time of only a few, and the right one is accepted
-// afterwards.
+// guesses sends 40 wrong passwords concurrently. The daemon must spend time on only a few of them, and accept the right
+// password afterwards.
 func guesses(h *host) {
 	hash, err := bcrypt.GenerateFromPassword([]byte("right"), bcrypt.DefaultCost)
 	must(h.T, err)
@@ -98,7 +99,7 @@ func guesses(h *host) {
 	}
 }
 
-// processorTime returns the daemon's processor time so far.
+// processorTime returns the processor time that the daemon has used so far.
 func (d *daemon) processorTime() time.Duration {
 	d.h.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", d.cmd.Process.Pid))
@@ -109,7 +110,7 @@ func (d *daemon) processorTime() time.Duration {
 	return time.Duration(ns)
 }
 
-// endlessStatus: root asks a host of the other user for its status, which never ends.
+// endlessStatus lets root ask a host of the other user for its status, which never ends.
 func endlessStatus(h *host) {
 	more := bytes.Repeat([]byte(`{"ranks":[`), 1<<16)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

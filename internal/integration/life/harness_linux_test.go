@@ -46,7 +46,7 @@ var zrlmpid = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// place is the network of a test's ranks: the first three bytes of their addresses.
+// place is the network of a test's ranks, as the first three bytes of their addresses.
 type place string
 
 func newPlace(t testing.TB) place { return place(loopback.Network(t)) }
@@ -64,7 +64,8 @@ type process struct {
 	client *control.Client
 }
 
-// newProcess prepares a zrlmpid. ranks are the entries of the configuration, and more is additional YAML.
+// newProcess prepares a zrlmpid, but does not start it. ranks lists the entries of the configuration, and more is
+// additional YAML.
 func newProcess(t testing.TB, more string, ranks ...string) *process {
 	t.Helper()
 	folder := t.TempDir()
@@ -120,7 +121,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// stop stops the process like a debugger, and waits until it is stopped.
+// stop stops the process as a debugger does, and waits until it is stopped.
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
@@ -240,7 +241,7 @@ func outcome(t testing.TB, o mpe.Op) error {
 	return err
 }
 
-// transfer sends data from one device to another, which receives from that source.
+// transfer sends data from one device to another, which receives from exactly that source.
 func transfer(t testing.TB, from, to mpe.Device, data []byte) {
 	t.Helper()
 	buf := make([]byte, len(data))

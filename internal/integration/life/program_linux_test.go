@@ -29,7 +29,7 @@ func program(socket string) {
 	var c *attach.Client
 	if err == nil {
 		c, err = attach.Dial(context.Background(), socket, rank)
-		for errors.Is(err, attach.ErrBusy) { // until the daemon notices that the previous program was killed
+		for errors.Is(err, attach.ErrBusy) { // until the daemon notices that the previous program is gone
 			pause(context.Background(), time.Millisecond)
 			c, err = attach.Dial(context.Background(), socket, rank)
 		}
@@ -42,8 +42,8 @@ func program(socket string) {
 	os.Exit(1)
 }
 
-// echo echoes every message until ctx or the device ends, with the tag in its first word. It ignores errors of single
-// messages, which their senders notice.
+// echo echoes every message until ctx or the device ends. The first word of a message is the tag of its echo. echo
+// ignores errors of single messages, which their senders notice.
 func echo(ctx context.Context, d mpe.Device) error {
 	buf := make([]byte, maxMessage)
 	for {

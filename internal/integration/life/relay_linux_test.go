@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// relay loses and duplicates packets between ranks. Each rank has a front address at the relay, which is its address
-// for all other ranks. The relay forwards packets sent there to the rank, from the front address of the sender.
+// relay loses and duplicates packets between ranks. All other ranks know a rank by its front address at the relay. The
+// relay forwards packets for a front address to its rank, from the front address of the sender.
 type relay struct {
 	ranks      map[netip.AddrPort]int // by their own addresses
 	own        []netip.AddrPort

@@ -27,20 +27,20 @@ import (
 )
 
 const (
-	// soakDuration is the environment variable with the duration of TestSoak.
+	// soakDuration is the environment variable that sets the duration of TestSoak.
 	soakDuration = "ZRLMPI_LIFE_DURATION"
 	// ranksEach is the number of ranks per daemon.
 	ranksEach = 4
 	// maxMessage is the maximum message length in bytes. Messages over 64 KiB use rendezvous.
 	maxMessage = 150_000
-	// replyTime is the time after which a program without a reply checks whether the peer is there. If it is not, the
+	// replyTime is the time after which a program without a reply checks whether the peer exists. If it does not, the
 	// packets of the check end the receive.
 	replyTime = 3 * time.Second
 	// hangTime is the time limit of an exchange.
 	hangTime = 40 * time.Second
 
 	tagRequest = 1
-	// replies use a separate communicator, and a tag named in the request.
+	// replies use a separate communicator, and the tag named in the request.
 	commReplies = 2
 )
 
@@ -51,8 +51,8 @@ type cluster struct {
 	daemons []*process
 	relay   *relay
 	http    []string
-	// steady is the number of daemons, from the first one on, that are never ended. Programs of some of their ranks are
-	// (isProgram).
+	// steady is the number of daemons that are never ended, starting with the first one. Programs of some of their
+	// ranks are (isProgram).
 	steady int
 
 	exchanges, lost atomic.Uint64
@@ -90,16 +90,16 @@ func newCluster(t *testing.T, daemons int) *cluster {
 	return c
 }
 
-// isProgram reports whether the program of a rank is a process that gets killed.
+// isProgram reports whether the program of a rank is a process that the test kills.
 func (c *cluster) isProgram(rank int) bool {
 	d := rank / ranksEach
 	return d < c.steady && d >= c.steady*2/3 && rank%ranksEach == ranksEach-1
 }
 
-// isSteady reports whether neither the rank nor its program is ever ended.
+// isSteady reports whether the test never ends the rank or its program.
 func (c *cluster) isSteady(rank int) bool { return rank/ranksEach < c.steady && !c.isProgram(rank) }
 
-// member runs the program of a rank, and attaches it again whenever the rank was ended.
+// member runs the program of a rank, and attaches it again each time the rank was ended.
 func (c *cluster) member(ctx context.Context, rank int) {
 	socket := c.daemons[rank/ranksEach].attachSocket()
 	for ctx.Err() == nil {
@@ -118,7 +118,7 @@ func (c *cluster) member(ctx context.Context, rank int) {
 	}
 }
 
-// pause waits. It sets the load of the soak, and must not be used to wait for a state.
+// pause waits for d. It determines the load of the soak, and must not be used to wait for a state.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -167,7 +167,7 @@ func (c *cluster) fail(err error) {
 	}
 }
 
-// fill fills in a message that differs from all others. Its first word is the tag of its reply.
+// fill fills in a message that differs from all others. The first word is the tag of its reply.
 func fill(b []byte, rank, number uint32) {
 	rng := rand.New(rand.NewPCG(uint64(rank), uint64(number)))
 	for i := range b {
@@ -181,7 +181,7 @@ var (
 	errNoReply = errors.New("the peer is there, and its program has lost the message")
 )
 
-// exchange sends a request and receives its reply from the destination.
+// exchange sends a request to peer and receives the reply from peer.
 func (c *cluster) exchange(ctx context.Context, d mpe.Device, peer int, number uint32, request, reply []byte) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, hangTime, errHangs)
 	defer cancel()
@@ -282,7 +282,7 @@ type sample struct {
 	at time.Duration
 	// for each steady daemon and the test process; memory in KiB
 	heap, anonymous, shared, descriptors, goroutines []int
-	// files counts the files in /dev/shm and in the socket folders
+	// number of files in /dev/shm and in the socket folders
 	files int
 }
 
@@ -363,9 +363,9 @@ func metricsOf(t *testing.T, url string) func(name string) int {
 // maxShared is the maximum memory in KiB that a program shares with its daemon: two rings and an arena.
 const maxShared = 19 << 10
 
-// judge compares the last quarter of the samples with the second. The resource usage of a process must not have grown
-// beyond noise. Memory shared with programs fills up to its length on first use. So does the race detector's memory for
-// each byte that is touched, so with it only the heap is judged.
+// judge compares the last quarter of the samples with the second, and fails the test if the resource usage of a process
+// has grown beyond noise. Memory shared with programs fills up to its length on first use. So does the race detector's
+// memory for each byte that is touched, so with the race detector only the heap is judged.
 func judge(t *testing.T, ranks int, samples []sample) {
 	t.Helper()
 	quarter := len(samples) / 4
@@ -409,8 +409,8 @@ func judge(t *testing.T, ranks int, samples []sample) {
 }
 
 // TestSoak exchanges messages between ranks over a lossy network while daemons and programs are killed, stopped,
-// terminated and restarted. No operation fails between ranks that are not ended, every other operation completes, and
-// the resource usage of the processes does not grow.
+// terminated and restarted. It checks that no operation fails between ranks that are not ended, that every other
+// operation completes, and that the resource usage of the processes does not grow.
 func TestSoak(t *testing.T) {
 	duration, daemons := 6*time.Second, 4
 	if s := os.Getenv(soakDuration); s != "" {

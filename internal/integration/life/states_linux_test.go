@@ -17,14 +17,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// pair is two daemons with one rank each, and a program attached to each. The first daemon survives, and the process of
-// the other one exits or stops.
+// pair consists of two daemons with one rank each, and a program attached to each. The first daemon survives, and the
+// process of the second, the victim, exits or stops.
 type pair struct {
 	t                *testing.T
 	survivor, victim *process
 	a, b             *attach.Client // of ranks 0 and 1
 	round            byte
-	// arriving is the victim's pending receive, with its buffer.
+	// arriving is the victim's pending receive, and its buffer.
 	arriving mpe.Op
 	buf      []byte
 	calls    int
@@ -69,14 +69,14 @@ func (p *pair) peer() state.Peer {
 	return p.survivor.rank(0).Peers[0]
 }
 
-// big is the length of a message that is interrupted in transit.
+// big is the length of a message that the test interrupts in transit.
 const big = 32 << 20
 
 // inState is an operation of the survivor in a particular state.
 type inState struct {
 	op  mpe.Op
 	buf []byte // of a receive
-	// complete performs the action that the operation waits for. after, if not nil, performs the rest.
+	// complete performs the action for which the operation waits. after, if not nil, performs the remaining actions.
 	complete, after func()
 	want            []byte // final content of buf
 }
@@ -87,8 +87,8 @@ const tag = 5
 var states = []struct {
 	name  string
 	begin func(p *pair) inState
-	// posted means that no part of the message is in transit. late means that the operation was posted after the victim
-	// was gone.
+	// posted means that no part of the message is in transit. late means that the operation is posted after the victim
+	// is gone.
 	posted, late bool
 }{
 	{name: "receive posted", posted: true, begin: func(p *pair) inState {
@@ -202,7 +202,7 @@ func (p *pair) sendOther() {
 	}
 }
 
-// barrier starts a barrier of both ranks. Each pair of calls uses a separate communicator.
+// barrier starts a barrier of both ranks on one of them. Each pair of calls uses a separate communicator.
 func (p *pair) barrier(d *attach.Client) mpe.Op {
 	p.t.Helper()
 	o, err := d.StartCollective(&collective.Operation{
@@ -265,9 +265,9 @@ func isLost(err error) bool {
 	return errors.Is(err, mpe.ErrPeerLost) || errors.Is(err, extended.ErrSession) || errors.Is(err, extended.ErrTimeout)
 }
 
-// TestStates ends, stops and restarts a daemon while an operation of another one is in each state that depends on it.
-// Each operation completes with the right result or error, operations posted to a missing rank wait for its return, and
-// the returned rank works.
+// TestStates ends, stops and restarts a daemon while an operation of another daemon is in each state that depends on
+// it. It checks that each operation completes with the right result or error, that operations posted to a missing rank
+// wait for its return, and that the returned rank works.
 func TestStates(t *testing.T) {
 	for _, transport := range []string{"udp", "tcp", "shm"} {
 		t.Run(transport, func(t *testing.T) {
@@ -303,7 +303,7 @@ func (p *pair) bring(i int) inState {
 	}
 }
 
-// stopped stops and continues the victim. The operation completes.
+// stopped stops and continues the victim, and checks that the operation completes.
 func (p *pair) stopped(i int) {
 	state := &states[i]
 	if state.late {
@@ -322,7 +322,7 @@ func (p *pair) stopped(i int) {
 	})
 }
 
-// run runs a case as a subtest, after which both ranks must work.
+// run runs a case as a subtest, and checks that both ranks work afterwards.
 func (p *pair) run(name string, f func()) {
 	outer := p.t
 	defer func() { p.t = outer }()
@@ -357,7 +357,7 @@ func (p *pair) ended(i int, transport, how string) {
 		complete := false
 		if s.op != nil && !state.late && !unknown {
 			switch err := outcome(t, s.op); {
-			case err == nil && !state.posted: // all of it was sent before the end, or within stop_timeout
+			case err == nil && !state.posted: // the victim sent all of it before the end, or within stop_timeout
 				if s.want != nil && !bytes.Equal(s.buf, s.want) {
 					t.Error("wrong data")
 				}
@@ -398,8 +398,8 @@ func (p *pair) ended(i int, transport, how string) {
 	})
 }
 
-// TestDeployedProfile checks posted receives, and sends waiting for CLEAR_TO_SEND, in the cloudfpga profile, which does
-// not signal the end of a peer. They wait until the rank is restarted.
+// TestDeployedProfile checks posted receives, and sends that wait for CLEAR_TO_SEND, in the cloudfpga profile, which
+// does not signal the end of a peer. They must wait until the rank is restarted.
 func TestDeployedProfile(t *testing.T) {
 	p := newPair(t, "cloudfpga", "udp")
 	for _, how := range []string{"stopped", "killed", "terminated"} {
@@ -447,8 +447,8 @@ func TestDeployedProfile(t *testing.T) {
 	}
 }
 
-// TestProgramKilled checks that a rank outlives its program. Messages that the program had not received are kept for
-// the next program, and receives from the rank wait for messages of the next program.
+// TestProgramKilled checks that a rank outlives its program. The next program must get messages that the killed program
+// had not received, and receives from the rank must wait for messages of the next program.
 func TestProgramKilled(t *testing.T) {
 	p := newPair(t, "extended", "shm")
 	if err := p.b.Close(t.Context()); err != nil {
@@ -488,7 +488,8 @@ func TestProgramKilled(t *testing.T) {
 	}
 }
 
-// TestOwnDaemonKilled checks that the operations of a program end with its daemon, and that it can attach again.
+// TestOwnDaemonKilled checks that the operations of a program end when its daemon is killed, and that the program can
+// attach again.
 func TestOwnDaemonKilled(t *testing.T) {
 	p := newPair(t, "extended", "udp")
 	receive := begin(t, p.b, mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 4)})
@@ -501,6 +502,6 @@ func TestOwnDaemonKilled(t *testing.T) {
 	}
 	p.victim.start()
 	p.b = p.victim.attach(1)
-	p.sendOther() // until then there is no sign that the rank was killed
+	p.sendOther() // until then, nothing shows that the rank was killed
 	p.exchange()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis"
 )
 
-// Verdict is how a diagnosis compares with the cause.
+// Verdict rates a diagnosis by comparing it with the known cause.
 type Verdict uint8
 
 // The verdicts, the best first.
@@ -32,8 +32,9 @@ func (v Verdict) String() string {
 	return []string{"right", "listed", "silent", "missing", "wrong"}[v]
 }
 
-// Compare compares a diagnosis with a cause. fits reports whether a cause between a rank and a peer is that cause. The
-// verdict is Wrong if any finding is wrong, and otherwise the verdict of the best finding.
+// Compare compares a diagnosis with the known cause. fits reports whether a diagnosed cause, at a rank or between a
+// rank and a peer, is the known one. The verdict is Wrong if any finding is wrong, and otherwise the best verdict of
+// all findings.
 func Compare(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) bool) Verdict {
 	best := Silent
 	for i := range d.Findings {
@@ -73,8 +74,8 @@ func (c Counts) Cells() []string {
 }
 
 // Write replaces the section of a page between the comments "<!-- name -->" and "<!-- /name -->" by title, a table of
-// totals, and a link to data/why-NAME.csv, and writes kinds to that file next to the page. The first row of each table
-// has the column names.
+// totals, and a link to data/why-NAME.csv. It writes kinds to that file next to the page. The first row of each table
+// contains the column names.
 func Write(page, name, title string, totals, kinds [][]string) error {
 	old, err := os.ReadFile(page)
 	if err != nil {

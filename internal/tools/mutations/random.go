@@ -96,7 +96,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range drawn { // a test that fails without any change would seem to detect all
+	for _, d := range drawn { // a test that fails without any change would seem to detect every change
 		by, err := failed(root, d.by[:min(len(d.by), most)], instrumented)
 		if by != "" {
 			err = fmt.Errorf("of no change, %s is %s", d.files, by)

@@ -32,7 +32,7 @@ var excepted = []string{
 // skipped lists folders that are not searched.
 var skipped = []string{".git", "bin", "node_modules"}
 
-// kinds lists the suffixes of the files that are searched.
+// kinds lists the suffixes of the files to search.
 var kinds = []string{
 	".go", ".md", ".yaml", ".yml", ".lua", ".html", ".tmpl", ".js", ".json", ".css", ".sh", ".c", ".h", ".cpp", ".hpp",
 	".service", ".conf", "Makefile", "Dockerfile",

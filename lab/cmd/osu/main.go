@@ -138,7 +138,7 @@ func (o commandLine) measure(ctx context.Context, world *mpi.Comm, to io.Writer)
 	return nil
 }
 
-// buffer returns memory that has been written to, as in OSU's programs. Memory never written to would consist of a
+// buffer returns memory that has been written to, as in OSU's programs. Memory that was never written to consists of a
 // single zero page, mapped many times.
 func buffer(length int) []byte { return bytes.Repeat([]byte{1}, length) }
 

@@ -47,8 +47,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	// After a write error, a bufio.Writer returns the error again from Flush. A command whose output is incomplete
-	// therefore fails even if it ignored the error.
+	// After a write error, Flush returns the error again. A command whose output is incomplete therefore fails even if
+	// it ignored the error.
 	if failed := out.Flush(); failed != nil && !errors.Is(err, failed) {
 		err = errors.Join(err, failed)
 	}
@@ -67,10 +67,10 @@ type app struct {
 	json bool
 	// commandLine is the command line that is recorded in measurements.
 	commandLine string
-	// started means that the flags and arguments were accepted, and the command is running. Errors before that are
+	// started means that the flags and arguments were accepted, and the command runs. Errors before that point are
 	// usage errors.
 	started bool
-	// rankOut is standard output without a buffer. It is for rank processes, as their parent waits for each line.
+	// rankOut is unbuffered standard output for rank processes, whose parent waits for each line.
 	rankOut io.Writer
 }
 
@@ -87,7 +87,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// rankCommand returns a hidden command, with which the program starts itself for each rank. Its arguments are not
+// rankCommand returns the hidden command with which the program starts itself for each rank. Its arguments are not
 // parsed as flags of zrlbench.
 func (a *app) rankCommand(name string, run func(context.Context, []string, io.Reader, io.Writer) error) *cobra.Command {
 	return &cobra.Command{

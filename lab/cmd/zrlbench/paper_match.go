@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// matchBenchmarks are the benchmarks of the command paper match, each for a hardware design and for the engine.
+// matchBenchmarks lists the benchmarks of the command paper match, each for a hardware design and for the engine.
 var matchBenchmarks = map[string]struct {
 	simulate func(twolevel.Design, int) (twolevel.BenchResult, error)
 	measure  func(m *match.Matcher[int, int], depth int) (time.Duration, error)

@@ -108,7 +108,7 @@ func (f *scaleFlags) request(ctx context.Context) (req predict.Request, err erro
 	return req, err
 }
 
-// readFile reads a file with load, and passes it the name to use in errors. The errors become usage errors.
+// readFile reads a file with load, to which it passes the name to use in errors. It turns errors into usage errors.
 func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, error) {
 	var none T
 	file, err := os.Open(name)
@@ -123,7 +123,7 @@ func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, e
 	return v, nil
 }
 
-// readFits fits the model to the table in a file. Without a name, it returns no fits.
+// readFits fits the model to the table in a file. If name is empty, it returns no fits.
 func readFits(ctx context.Context, name string) ([]*predict.Fit, error) {
 	if name == "" {
 		return nil, nil

@@ -72,7 +72,7 @@ machine or workload that does not exist.`,
 	return cmd
 }
 
-// loadRun loads a measurement from a file or, if there is no such file, an archived run.
+// loadRun loads a measurement from a file or, if the file does not exist, an archived run.
 func loadRun(name string) (*bench.Report, error) {
 	_, err := os.Stat(name)
 	if err == nil || filepath.Ext(name) == ".json" || strings.ContainsRune(name, filepath.Separator) {
@@ -94,7 +94,7 @@ type archivedRun struct {
 	Machine   bench.Machine `json:"machine"`
 	Workloads []string      `json:"workloads,omitempty"`
 	Tables    int           `json:"tables,omitempty"`
-	// Targets is the number of targets with a figure, and Met the number of targets that were met.
+	// Targets is the number of targets with a figure, and Met the number of targets that the run met.
 	Targets int `json:"targets"`
 	Met     int `json:"targets_met"`
 }
@@ -129,10 +129,10 @@ func (a *app) listRuns(stdout io.Writer) error {
 	return w.Flush()
 }
 
-// writeSummary updates the summary in a document. If plots names a folder, it also draws the plots that the document
-// shows.
+// writeSummary updates the summary in a document. Unless plots is empty, it also draws the plots that the document
+// shows into the folder plots.
 func writeSummary(report *bench.Report, document, plots string) error {
-	// The document comes first: if it has no place for the table, no plot is changed.
+	// Update the document first: if it has no place for the table, no plot changes.
 	if err := report.Update(document); err != nil || plots == "" {
 		return err
 	}
@@ -183,7 +183,7 @@ Exit codes: 0 success, 1 a file cannot be read or written, 2 wrong command line.
 	return cmd
 }
 
-// loadArchive returns a measurement in its archived form, with its name.
+// loadArchive returns the archived form of a measurement, and its name.
 func loadArchive(file string) (*bench.Report, string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -95,13 +95,13 @@ which algorithm is chosen. By default print the built-in table.`,
 
 func (a *app) runTune(ctx context.Context, options tune.Options, output string, stdout, stderr io.Writer) (err error) {
 	var file *os.File
-	if output != "" { // first, so that an unwritable file fails before minutes of measuring
+	if output != "" { // first, so that an unwritable file fails before minutes of measurements
 		if file, err = os.CreateTemp(filepath.Dir(output), ".zrlbench-tune-"); err != nil {
 			return err
 		}
 		defer func() {
 			file.Close()
-			_ = os.Remove(file.Name()) // exists only if the table was not written
+			_ = os.Remove(file.Name()) // the file still exists only if the table was not written
 		}()
 	}
 	report, err := tune.Run(ctx, options, stderr)
@@ -122,7 +122,7 @@ func (a *app) writeTable(t *collectives.Table, stdout io.Writer) error {
 	return tune.Print(stdout, t)
 }
 
-// saveTable writes a table to the file at path. An existing file is replaced only when the table is complete.
+// saveTable writes a table to the file at path. It replaces an existing file only when the table is complete.
 func saveTable(t *collectives.Table, path string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".zrlbench-")
 	if err != nil {

@@ -61,8 +61,8 @@ type Setup struct {
 	Nodes, Root int
 	// Bytes is the length of the data. Word is the number of bytes carried over a hop per cycle.
 	Bytes, Word int
-	// BusyBytes maps a node to the number of bytes that it still has to send when the broadcast begins. Nodes that are not
-	// in it have none.
+	// BusyBytes maps a node to the number of bytes that it still has to send when the broadcast begins. Other nodes are
+	// idle.
 	BusyBytes map[int]int
 }
 
@@ -163,9 +163,8 @@ func Run(setup Setup, variant Variant) (Result, error) {
 	return result, nil
 }
 
-// scheduleIssue schedules when each node issues its operations. A node first sends the data left in its issue queue. If
-// the order is fixed, a barrier comes first: the broadcast begins when the status register shows that all nodes are
-// free.
+// scheduleIssue schedules when each node issues its operations. A node first sends the data in its issue queue. If the
+// order is fixed, a barrier comes first: the broadcast begins when the status register shows that all nodes are free.
 func (m *machine) scheduleIssue(setup Setup, form coll.OrderForm) {
 	var all sim.Cycle
 	free := make([]sim.Cycle, len(m.nodes))

@@ -14,8 +14,8 @@ const (
 )
 
 // syncCycles is the time that a message takes over one hop in addition to the time of its data: to carry and read the
-// request; to compose, carry and read the ready message; and to compose, carry and read the complete message. It is m
-// in equation 2 and α in equation 1.
+// request; to compose, carry and read the ready message; and to compose, carry and read the complete message. Equation
+// 2 calls it m, and equation 1 α.
 const syncCycles = hopCycles + readCycles + composeCycles + hopCycles + readCycles + composeCycles + hopCycles +
 	readCycles
 
@@ -46,7 +46,7 @@ type operation struct {
 	prev, next *operation
 	// requested reports whether the request from the previous node has been received.
 	requested bool
-	// words is the number of words that have left the head, or have reached this node if it is not the head.
+	// words is the number of words that the head has sent or, at any other node, that the node has received.
 	words int
 }
 
@@ -69,9 +69,8 @@ func (n *node) issue() {
 	}
 }
 
-// request sends a request to the next node, for the operation that holds the output port. It does so only if the next
-// node is receiving from n. A Fwd passes a request on only after it has received one, so the path is reserved from head
-// to tail.
+// request sends a request to the next node, for the operation that holds the output port, if the next node is receiving
+// from n. A Fwd passes a request on only after it has received one, so the path is reserved from head to tail.
 func (n *node) request() {
 	if n.out.Len() == 0 {
 		return
@@ -137,7 +136,7 @@ func (o *operation) onWord() {
 	}
 }
 
-// onComplete ends all operations on the path whose tail is o. The head's operation ends last, when the head has read
+// onComplete ends all operations on the path whose tail is o. The head's operation ends last, once the head has read
 // the complete message.
 func (o *operation) onComplete() {
 	for o.prev != nil {
@@ -148,7 +147,7 @@ func (o *operation) onComplete() {
 	o.node.machine.clock.After(readCycles, o.finish)
 }
 
-// finish lets the next operations use the ports.
+// finish releases the ports, so that the next operations can use them.
 func (o *operation) finish() {
 	n := o.node
 	if o.step.Sends() {

@@ -17,7 +17,7 @@ type Link struct {
 	// Gap (g) is the minimum time for which a message occupies an interface, and GapByte (G) the time per byte.
 	Gap, GapByte float64
 	// Eager (S) is the maximum length of an eager message. Longer messages wait until their receive is posted, and are
-	// acknowledged. If Eager is negative, there are no eager messages.
+	// acknowledged. A negative Eager disables eager messages.
 	Eager int
 	// Pulls reports whether the receiver copies messages longer than Eager from the sender's memory.
 	Pulls bool
@@ -32,11 +32,11 @@ type Host struct {
 	// Publish is the cost of publishing in a shared buffer, and also of reading a publication. Visible is the delay
 	// until other ranks see it.
 	Publish, Visible float64
-	// Switch is the time slice of a waiting rank on a host with fewer cores than ranks. The rank polls once and yields.
+	// Switch is the time slice of a waiting rank on a host with fewer cores than ranks: the rank polls once and yields.
 	Switch float64
 }
 
-// Parameters are the parameters of the model that are fitted to measurements.
+// Parameters contains the model's parameters that are fitted to measurements.
 type Parameters struct {
 	Host Host
 	// Memory is the link between ranks on the same host, and Network the link between ranks on different hosts.
@@ -48,7 +48,7 @@ type Cluster struct {
 	Ranks int
 	// PerHost is the number of ranks on each host, and Cores the number of cores. If Cores is 0, each rank has a core.
 	PerHost, Cores int
-	// Loopback means that ranks on the same host also communicate over Network, but without using an interface. They
+	// Loopback means that ranks on the same host also communicate over Network, without occupying an interface. They
 	// share no memory.
 	Loopback bool
 	// Blocking means that ranks execute one step at a time, like FPGAs with the profile cloudfpga.
@@ -56,7 +56,7 @@ type Cluster struct {
 	// PerSwitch is the number of hosts per switch. 0 means that there is one switch for all hosts. Messages between
 	// switches also cross an Uplink, of which only Latency, Gap and GapByte are used.
 	PerSwitch int
-	// Barrier means that each rank begins the call after a barrier, as in measurements. Without it, all ranks begin at
+	// Barrier means that each rank begins the call after a barrier, as in measurements. Otherwise, all ranks begin at
 	// the same time.
 	Barrier bool
 	Uplink  Link

@@ -15,19 +15,19 @@ type core struct {
 	slice sim.Cycle
 	// work is a bitmap of the ranks that have work.
 	work []uint64
-	// isServing reports whether the core is executing work of rank current. If it is false, that work ended at time
-	// servedUntil. Since then, rank current and the ranks after it have used one time slice each.
+	// isServing reports whether the core is executing work of rank current. If not, that work ended at servedUntil, and
+	// since then rank current and the ranks after it have used one time slice each.
 	isServing   bool
 	current     int
 	servedUntil sim.Cycle
-	// next is the rank with work that gets the core next, at the time when. It is −1 if no rank has work. arriveFunc is
-	// the callback at that time.
+	// next is the rank with work that gets the core next, or −1 if no rank has work. when is the time at which it gets
+	// the core, and arriveFunc the callback at that time.
 	next       int
 	when       sim.Cycle
 	arriveFunc func()
 }
 
-// init resets the core. It has no ranks, and starts at the current time of the clock.
+// init resets the core, which then has no ranks and starts at the clock's current time.
 func (c *core) init(clock *sim.Clock, slice sim.Cycle) {
 	if c.arriveFunc == nil {
 		c.arriveFunc = c.arrive
@@ -52,7 +52,7 @@ func (c *core) markReady(r *rank) {
 		return
 	}
 	now := c.clock.Now()
-	passed := 1 // time slices that have begun, at least 1
+	passed := 1 // number of time slices that have begun, at least 1
 	if c.slice > 0 {
 		passed = max(1, int((now-c.servedUntil+c.slice-1)/c.slice))
 	}
@@ -68,7 +68,7 @@ func (c *core) distance(from, to int) int {
 	return ((to-from)%n + n) % n
 }
 
-// scheduleRank schedules the time at which the core gets to a rank.
+// scheduleRank schedules the time at which a rank gets the core.
 func (c *core) scheduleRank(place int, when sim.Cycle) {
 	c.next, c.when = place, when
 	c.clock.After(when-c.clock.Now(), c.arriveFunc)

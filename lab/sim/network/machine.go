@@ -19,7 +19,7 @@ type machine struct {
 // port is a network interface. Its fields are the times at which it is next free to send and to receive.
 type port struct{ sendFree, recvFree sim.Cycle }
 
-// host has the network interface of a host. It also has the host's cores if there are fewer cores than ranks.
+// host holds the network interface of a host, and its cores if there are fewer cores than ranks.
 type host struct {
 	port
 	cores []core
@@ -55,7 +55,7 @@ type message struct {
 	send, recv int
 	// first and last are the times at which the first burst and the last byte have passed the stages so far.
 	first, last sim.Cycle
-	// next is the next stage of the message. callback calls it.
+	// next is the next stage of the message. callback calls next.
 	next     func(*message)
 	callback func()
 	chain    *message
@@ -90,7 +90,7 @@ func (p *message) link() *Link {
 	return &p.machine.Network
 }
 
-// burst is the number of bytes after whose arrival a receiver can begin to process a message.
+// burst is the number of bytes after which a receiver can begin to process a message.
 const burst = 16 << 10
 
 // processorTime returns the processor time for n bytes at one end.
@@ -156,7 +156,8 @@ func (p *message) enter() {
 	p.scheduleAt(max(p.first, begin+first), (*message).arrive)
 }
 
-// arrive passes the message to the receiver's processor, which is busy at least until it has received the last burst.
+// arrive passes the message to the receiver's processor, which stays busy at least until it has received the last
+// burst.
 func (p *message) arrive() {
 	if p.kind == kindNotice {
 		p.to.enqueueWork(item{kind: itemStep, cost: p.machine.publishCost(), number: p.recv})

@@ -11,7 +11,7 @@ import (
 type rank struct {
 	machine      *machine
 	number, host int
-	// core is the core that the rank shares, or nil if it shares none. corePos is the rank's position on it.
+	// core is the core that the rank shares with other ranks, or nil. corePos is the rank's position on the core.
 	core            *core
 	corePos         int
 	schedule        coll.Schedule
@@ -27,12 +27,12 @@ type rank struct {
 	endFunc func()
 	// beginTime and endTime are the times at which the rank began and completed the call.
 	beginTime, endTime sim.Cycle
-	// posted lists the receives that have no message yet. unexpected maps a sender to its oldest message that has no
-	// receive yet. Later messages from the sender are linked by chain.
+	// posted lists the receives without a message. unexpected maps a sender to its oldest message without a receive.
+	// chain links that message to later ones from the same sender.
 	posted     []postedRecv
 	unexpected map[int]*message
 	// published is the number of this rank's publications. waiters lists the ranks that wait for one of them.
-	// missingCount is the number of other ranks' publications that this rank still waits for.
+	// missingCount is the number of other ranks' publications that this rank still needs.
 	published    int
 	waiters      []waiter
 	missingCount int
@@ -80,7 +80,7 @@ const (
 type item struct {
 	kind               itemKind
 	cost               sim.Cycle
-	notBefore          sim.Cycle // the earliest time at which it is done
+	notBefore          sim.Cycle // earliest time at which the work is done
 	number, extraSteps int
 	message            *message
 }
@@ -122,8 +122,8 @@ func (r *rank) enqueueWork(w item) {
 	}
 }
 
-// enqueueStep queues a step that sends and receives no message. It merges consecutive steps into one item, as there may
-// be as many steps as ranks.
+// enqueueStep queues a step that sends and receives no message. It merges consecutive steps into one item, because
+// there may be as many steps as ranks.
 func (r *rank) enqueueStep(cost sim.Cycle, number int) {
 	if last := len(r.queue) - 1; last > r.head && r.queue[last].kind == itemStep &&
 		r.queue[last].number+r.queue[last].extraSteps+1 == number {
@@ -248,7 +248,7 @@ func (r *rank) reply(p *message, k kind) {
 	r.transmit(p, 0)
 }
 
-// post posts a receive. If there is an unexpected message for it, it matches the two.
+// post posts a receive, and matches it with an unexpected message if there is one.
 func (r *rank) post(peer, number int) {
 	msg := r.unexpected[peer]
 	switch {
@@ -345,8 +345,7 @@ func (r *rank) beginFlow(step *coll.Step, number int) {
 	r.requestData()
 }
 
-// requestData asks the previous rank for data. It does so only if that rank has announced data, and if this rank may
-// send it on.
+// requestData asks the previous rank for data if that rank has announced data, and if this rank may send it on.
 func (r *rank) requestData() {
 	f := &r.flow
 	if f.number > 0 && f.step.Receives() && f.announced && (f.cleared || !f.step.Sends()) {
@@ -378,7 +377,7 @@ func (r *rank) onFlowMessage(p *message) {
 	}
 }
 
-// forward sends all bytes that have been received but not yet sent.
+// forward sends all bytes that this rank has received but not yet sent.
 func (r *rank) forward() {
 	f := &r.flow
 	for f.sentBytes < f.received {
@@ -394,7 +393,7 @@ func (r *rank) forward() {
 
 // Shared buffers.
 
-// publish counts a publication, and notifies the ranks that waited for it.
+// publish counts a publication, and notifies the ranks that wait for it.
 func (r *rank) publish() {
 	r.published++
 	r.waiters = slices.DeleteFunc(r.waiters, func(w waiter) bool {

@@ -18,7 +18,7 @@ type Result struct {
 }
 
 // distributions is the number of assignments of ranks to cores over which a result is averaged, for up to
-// distributedRanks ranks. With more ranks there is only one assignment, which is different on each host.
+// distributedRanks ranks. For more ranks, there is a single assignment, which differs between hosts.
 const (
 	distributions    = 6
 	distributedRanks = 1024
@@ -95,9 +95,9 @@ func (m *machine) run(distribution uint64) (longest sim.Cycle, err error) {
 // mustShareCores reports whether a number of ranks on a host must share its cores.
 func (m *machine) mustShareCores(ranks int) bool { return m.Cores > 0 && ranks > m.Cores }
 
-// assignRanks assigns the ranks on a host to its cores if they must share them. The kernel runs a rank on the core
-// where it was woken up, and rebalances only after many milliseconds. The assignment is therefore random, and cores
-// have different numbers of ranks.
+// assignRanks assigns the ranks on a host to its cores if they must share them. The assignment is random, and cores
+// have different numbers of ranks, because the kernel runs a rank on the core where it was woken up, and rebalances
+// only after many milliseconds.
 func (m *machine) assignRanks(number int, distribution uint64) {
 	first := number * m.PerHost
 	ranks := m.ranks[first:min(first+m.PerHost, m.Ranks)]

@@ -37,8 +37,8 @@ type ChoiceResult struct {
 }
 
 // Choose returns a table for a cluster, for communicators of 2, 4, 8 and so on up to all ranks. Its entries are the
-// algorithm and segment size that are fastest in the model, and never slower there than the choice of the built-in
-// table. The error is a *network.ClusterError, ErrFPGA, or the error of ctx.
+// algorithms and segment sizes that are fastest in the model, where they are never slower than the choice of the
+// built-in table. The error is a *network.ClusterError, ErrFPGA, or the error of ctx.
 func Choose(ctx context.Context, description *Description, fits []*Fit) (*collectives.Table, []ChoiceResult, error) {
 	if description.HasFPGAs() {
 		return nil, nil, ErrFPGA
@@ -54,7 +54,7 @@ func Choose(ctx context.Context, description *Description, fits []*Fit) (*collec
 		if *t == nil {
 			*t = &collectives.ClassTable{Transport: "model", Link: collectives.Link(mainLink(&cluster))}
 		}
-		link := choice.Link((*t).Link) // as the engine has one link per class
+		link := choice.Link((*t).Link) // because the engine uses one link per class
 		for op := coll.Barrier; op <= coll.Exscan; op++ {
 			e, chosen, err := chooseCollective(ctx, &cluster, class, op, link)
 			if err != nil {
@@ -142,7 +142,8 @@ func builtInChoice(c *network.Cluster, class choice.Class, of coll.Collective, n
 	return choice.Default().Choose(class, &call)
 }
 
-// hopeless is the ratio to the smallest estimate above which a choice is not tried.
+// hopeless is the ratio of estimates above which a choice is not tried: the choice's estimate divided by the smallest
+// one.
 const hopeless = 10
 
 // candidates returns the choices to try for a call. The choice of the built-in table is one of them.

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// NearRatio is the maximum ratio of the measured time of a good choice to the fastest measured time.
+// NearRatio is the maximum ratio of the time measured for a good choice to the fastest measured time.
 const NearRatio = 1.25
 
 // Comparison compares the model with measurements of a class with one number of ranks.
@@ -17,8 +17,9 @@ type Comparison struct {
 	Ranks int          `json:"ranks"`
 	// Fitted reports whether the model was fitted to these measurements.
 	Fitted bool `json:"fitted"`
-	// Cases is the number of pairs of a collective and a length. In NearBest of them, the choice that is fastest in the
-	// model took at most Near times as long as the choice measured to be fastest. Worst is the largest of these ratios.
+	// Cases is the number of pairs of a collective and a length. NearBest counts the cases in which the choice that is
+	// fastest in the model took at most Near times as long as the choice measured to be fastest. Worst is the largest
+	// of these ratios.
 	Cases    int     `json:"cases"`
 	NearBest int     `json:"near_best"`
 	Worst    float64 `json:"worst"`
@@ -38,7 +39,7 @@ type ComparisonReport struct {
 	Cases       []ClassCases      `json:"cases"`
 }
 
-// ClassParameters are the parameters fitted to a class, in nanoseconds. Deviation is copied from the Fit.
+// ClassParameters holds the parameters fitted to a class, in nanoseconds. Deviation is copied from the Fit.
 type ClassParameters struct {
 	Class     choice.Class `json:"class"`
 	Deviation float64      `json:"deviation"`
@@ -46,7 +47,7 @@ type ClassParameters struct {
 	Link      network.Link `json:"link"`
 }
 
-// ClassCases are the cases measured for a class.
+// ClassCases holds the cases measured for a class.
 type ClassCases struct {
 	Class choice.Class `json:"class"`
 	Cases []Case       `json:"cases"`

@@ -34,8 +34,7 @@ type Description struct {
 	Overhead time.Duration `yaml:"overhead"`
 }
 
-// Speed is the end-to-end latency of a link, and its bandwidth in gigabits per second. Values of 0 are replaced by
-// defaults.
+// Speed is the end-to-end latency of a link, and its bandwidth in gigabits per second. 0 means a default.
 type Speed struct {
 	Latency time.Duration `yaml:"latency"`
 	Gbps    float64       `yaml:"gbps"`
@@ -148,8 +147,8 @@ func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	return cluster
 }
 
-// applyFits copies parameters from fits. If ranks share cores in the cluster, it prefers fits in which they do
-// so too. The parameters of the network link remain unchanged, as the fits were measured on a single host.
+// applyFits copies parameters from fits. If ranks share cores in the cluster, it prefers fits in which they did so too.
+// It does not change the parameters of the network link, because the fits were measured on a single host.
 func applyFits(cluster *network.Cluster, fits []*Fit) {
 	shares := cluster.Cores > 0 && cluster.PerHost > cluster.Cores
 	for _, right := range [...]bool{false, true} { // the matching kind is last and therefore wins
@@ -179,8 +178,8 @@ func ceilDiv(n, by int) int { return (n + by - 1) / by }
 // ErrFPGA reports that ranks on FPGAs do not use a table.
 var ErrFPGA = errors.New("ranks with FPGAs read no table: set collectives.upstream")
 
-// communicator returns a cluster of the given number of ranks, which form a communicator. They are on one host if they
-// fit there; otherwise they are spread over all hosts.
+// communicator returns a cluster of the given number of ranks, which form a communicator. The ranks are on one host if
+// they fit there, and otherwise spread over all hosts.
 func (d *Description) communicator(ranks int, fits []*Fit) network.Cluster {
 	c := d.Cluster(ranks, fits)
 	if ranks > c.PerHost {

@@ -40,7 +40,7 @@ type Fit struct {
 	Parameters network.Parameters
 	// Deviation is the mean of |ln(predicted / measured)| over the calls to which the model is fitted.
 	Deviation float64
-	// Cases lists all measured cases. Fitted is the largest number of ranks in the cases used for the fit.
+	// Cases lists all measured cases. Fitted is the largest number of ranks among the cases used for the fit.
 	Cases       []Case
 	FittedRanks int
 }
@@ -128,8 +128,8 @@ func (f *Fit) predictCase(c *Case) error {
 	return nil
 }
 
-// computeDeviation returns how far the model is from the cases: the mean of |ln(predicted / measured)|. It stops early
-// when the result is at least most.
+// computeDeviation returns the deviation of the model from the cases: the mean of |ln(predicted / measured)|. It stops
+// early when the result reaches most.
 func (f *Fit) computeDeviation(cases []Case, most float64) (float64, error) {
 	n := 0
 	for i := range cases {
@@ -168,13 +168,14 @@ func (f *Fit) fittedParams() []*float64 {
 // steps lists the factors by which fit changes a parameter, from coarse to fine.
 var steps = [...]float64{2, 1.4, 1.15, 1.05}
 
-// Bounds of a fit: the number of rounds per step, and the smallest and the largest parameter that has an effect.
+// Bounds of a fit: the number of rounds per step, and the smallest and the largest value of a parameter that affects
+// results.
 const (
 	fitRounds         = 8
 	fitLeast, fitMost = 1e-3, 1e8
 )
 
-// fitParams changes one parameter at a time, until the model no longer gets closer to the cases.
+// fitParams changes one parameter at a time, until no change brings the model closer to the cases.
 func (f *Fit) fitParams(ctx context.Context) error {
 	f.FittedRanks = max(fitRanks, slices.MinFunc(f.Cases, func(a, b Case) int { return a.Ranks - b.Ranks }).Ranks)
 	cases := slices.DeleteFunc(slices.Clone(f.Cases),

@@ -8,9 +8,9 @@ const (
 	networkEager = 64 << 10
 )
 
-// SoftwareParameters returns the parameters of ranks in software, if there are no measurements. Empty messages and
-// publications take as long as in the formulas of the built-in table, and a byte on a network as long as at 10 Gb/s.
-// Switch is about the mean of the values that Fits finds for lab/tune/shipped.yaml.
+// SoftwareParameters returns the parameters of ranks in software for which there are no measurements. Empty messages
+// and publications take as long as in the formulas of the built-in table, and a byte on a network as long as at 10
+// Gb/s. Switch is about the mean of the values that Fits finds for lab/tune/shipped.yaml.
 func SoftwareParameters() network.Parameters {
 	return network.Parameters{
 		Host:    network.Host{Call: 300, Copy: 0.1, Reduce: 0.3, Publish: 100, Visible: 300, Switch: 2700},

@@ -63,7 +63,7 @@ func Scale(ctx context.Context, request Request) (points []Point, err error) {
 	return points, nil
 }
 
-// point predicts a call with an algorithm. The length of its segments is the one at which a pipeline is fastest.
+// point predicts a call with an algorithm, with the segment length at which a pipeline is fastest.
 func (q *Request) point(algorithm *coll.Algorithm, ranks, n int) (Point, bool, error) {
 	cluster := q.Cluster.Cluster(ranks, q.Fits)
 	of := algorithm.Collective
@@ -100,7 +100,8 @@ func mainLink(c *network.Cluster) choice.Link {
 }
 
 // Logarithmic reports whether the average number of steps of a rank grows with the logarithm of the number of ranks. It
-// returns false for algorithms that segment their data, as their number of steps also depends on other things.
+// returns false for algorithms that segment their data, because their number of steps also depends on the number of
+// segments.
 func Logarithmic(algorithm *coll.Algorithm) bool {
 	if algorithm.Segmented {
 		return false

@@ -10,8 +10,8 @@ import (
 type Costs struct {
 	// Bus is the time for which an access holds the bus. Word is the additional processor time of an access.
 	Bus, Word sim.Cycle
-	// Envelope is the processor time for an envelope, in addition to the access: before writing it, or after reading
-	// the expected value.
+	// Envelope is the processor time for an envelope in addition to the access: before writing the envelope, or after
+	// reading its expected value.
 	Envelope sim.Cycle
 	// Element is the cost of one step of the inner loop.
 	Element sim.Cycle
@@ -22,7 +22,7 @@ type machine struct {
 	clock  sim.Clock
 	costs  Costs
 	memory []uint32
-	// block is the number of words in the block of a pair: an envelope and data.
+	// block is the number of words in the block of a pair, which holds an envelope and data.
 	block int
 	procs []*proc
 	// isBusBusy reports whether an access is in progress. last is the processor that made the last access.
@@ -35,11 +35,11 @@ type proc struct {
 	machine *machine
 	rank    int
 	next    func() (action, bool)
-	// access is the memory access for which the processor is waiting to get the bus, or nil.
+	// access is the memory access for which the processor waits for the bus, or nil.
 	access func()
 }
 
-// action is a computation that takes a number of cycles, followed by a memory access if access is not nil.
+// action is a computation that takes a number of cycles, followed by a memory access unless access is nil.
 type action struct {
 	cycles sim.Cycle
 	access func()

@@ -5,12 +5,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// rank is the library as a processor uses it. A method returns false if the program must stop.
+// rank is a processor's instance of the library. Its methods return false if the program must stop.
 type rank struct {
 	machine     *machine
 	rank, ranks int
 	yield       func(action) bool
-	// publications is the number of publications by this processor. callStart is its value at the start of the
+	// publications is the number of publications by this processor, and callStart its value at the start of the
 	// collective call. At the end of a call, all processors have made the same number of publications.
 	publications, callStart uint32
 }
@@ -102,8 +102,8 @@ func (r *rank) publish(at int) bool {
 	return r.writeEnvelope(at, publicationBase+r.publications)
 }
 
-// awaitCount waits until count publications have been made in this call. A message in the same envelope also ends the
-// wait, as it was sent after these publications.
+// awaitCount waits until a processor has made count publications in this call. A message in the same envelope also ends
+// the wait, because it was sent after these publications.
 func (r *rank) awaitCount(at int, count uint32) bool {
 	return r.pollUntil(at, func(value uint32) bool {
 		return value == envelopeFull ||
@@ -175,8 +175,9 @@ func (r *rank) execute(step *coll.Step) bool {
 	return true
 }
 
-// bcast synchronizes all processors. Processor 0 then writes the data into a block, part by part, and all others read
-// it there. Like the engine's executor, processor 0 waits until all of them have read the last part.
+// bcast synchronizes all processors. Processor 0 then writes the data into a block, part by part, and all other
+// processors read each part there. Like the engine's executor, processor 0 waits until all of them have read the last
+// part.
 func (r *rank) bcast(words int) bool {
 	if r.ranks == 1 {
 		return true

@@ -39,11 +39,12 @@ type Queue struct {
 	numListed          int
 	insertAt, moveFrom int
 	// isMoving reports whether an entry is moving from a list to the CAM, and isBusy whether a command is in progress.
-	// No move begins during a command, as an entry must not leave a list between the searches of the two levels.
+	// No move begins during a command, because an entry must not leave a list between the searches of the two levels.
 	isMoving, isBusy bool
 }
 
-// Command is an operation on a queue. It appends an entry if Insert is set, or else removes the entry with the header.
+// Command is an operation on a queue: if Insert is set, it appends an entry, and otherwise it removes the entry with
+// the header.
 type Command struct {
 	Insert bool
 	Header uint64
@@ -135,7 +136,7 @@ func (q *Queue) match(header uint64, end func(ok bool)) {
 	})
 }
 
-// search returns the list in which the header is found first, and the number of elements compared there. If no list
+// search returns the list whose search finds the header first, and the number of elements compared there. If no list
 // contains the header, it returns −1 and the length of the longest list.
 func (q *Queue) search(header uint64) (list, steps int) {
 	list = -1

@@ -21,7 +21,7 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm" // registers the format
 )
 
-// Options say which packages to make, and from which files.
+// Options specifies which packages to make, and from which files.
 type Options struct {
 	// Config is the path of .goreleaser.yaml. Paths in it are relative to the working directory.
 	Config string
@@ -33,8 +33,8 @@ type Options struct {
 	Formats []string
 	// Into is the folder for the packages. It is created if necessary.
 	Into string
-	// Time is the time of the commit. All files in the packages have it as their modification time. If it is zero,
-	// files keep their own modification times.
+	// Time is the time of the commit, which becomes the modification time of all packaged files. Zero means to keep the
+	// files' own modification times.
 	Time time.Time
 }
 
@@ -115,7 +115,7 @@ func one(project *config.Project, p *config.NFPM, format string, o Options) (fil
 	return file, errors.Join(packager.Package(info, out), out.Close())
 }
 
-// supported returns an error if p contains settings that one would ignore.
+// supported returns an error if p contains a setting that this package ignores.
 func supported(p *config.NFPM) error {
 	rest := *p
 	rest.ID, rest.IDs, rest.PackageName, rest.Formats, rest.Bindir = "", nil, "", nil, ""
