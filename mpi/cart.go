@@ -165,7 +165,7 @@ func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err err
 	return t.neighborAt(c.rank, dimension, -displacement), t.neighborAt(c.rank, dimension, displacement), nil
 }
 
-// neighborAt returns the rank that is by steps away from rank in a dimension. by must not exceed the size of the
+// neighborAt returns the rank at a distance of by steps from rank in a dimension. by must not exceed the size of the
 // dimension.
 func (t *cart) neighborAt(rank, dimension, by int) int {
 	stride := 1

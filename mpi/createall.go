@@ -40,7 +40,8 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	return c.proc.newIntracomm(number, group, ""), nil
 }
 
-// groupColor returns a color for the members of a group, and the calling rank's number in the group.
+// groupColor returns a color that only the members of a group pass, and the calling rank's number in the group as the
+// key.
 func (k *call) groupColor(group, of *Group) (color, key int, err error) {
 	in := of.rankIndex()
 	for _, r := range group.members() {
@@ -87,7 +88,7 @@ func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, e
 	return c.split(ctx, op, color, key)
 }
 
-// thisHostColor is the color of all programs on this host.
+// thisHostColor returns the color that all programs on this host pass.
 var thisHostColor = sync.OnceValue(func() int {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty except on Linux; then only the name is used
 	name, _ := os.Hostname()                                  // if empty, only the kernel is used

@@ -108,7 +108,7 @@ func (c *Comm) isLocalFirst() bool { return c.group.ranks[0] < c.remote.ranks[0]
 type intercommSetup struct {
 	*agreement
 	leader int // index of the local leader
-	// peerComm, remoteLeader and tag are the address of the other leader. Only the local leader uses them.
+	// peerComm, remoteLeader and peerTag address messages to the other leader. Only the local leader uses them.
 	peerComm     uint32
 	remoteLeader int // rank of the world
 	peerTag      int
@@ -171,8 +171,8 @@ func decodeRanks(b []byte) []int {
 	return ranks
 }
 
-// bcastGroup sends the remote group, which the leader has received, to the members. If the leader failed to
-// receive it, it sends an empty group.
+// bcastGroup sends the remote group from the leader to the other local members. A leader that failed to receive the
+// remote group sends an empty one.
 func (x *intercommSetup) bcastGroup(ctx context.Context, failed error) error {
 	var n [4]byte
 	binary.LittleEndian.PutUint32(n[:], uint32(len(x.remoteRanks)))
@@ -212,7 +212,7 @@ func (x *intercommSetup) bcastFromLeader(ctx context.Context, b []byte) error {
 	return x.runAll(ctx, to...)
 }
 
-// exchange gives every member of both groups the parts of all members, beginning with the local group.
+// exchange returns the parts of all members of both groups, the local group's first, on every member.
 func (x *intercommSetup) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	local, err := x.agreement.exchange(ctx, part)
 	if err != nil {

@@ -167,8 +167,7 @@ func (x *collectiveCall) setFunction(o Op, send, recv *Buffer) {
 	}
 }
 
-// callUnpacked calls a function on packed elements whose datatype is not contiguous. It first unpacks them into
-// memory.
+// callUnpacked calls a function on packed elements of a datatype that is not contiguous, after unpacking them.
 func callUnpacked(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64,
 	t *datatype.Type) error {
 	begin, end, err := t.Span(n)

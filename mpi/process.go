@@ -23,9 +23,9 @@ type process struct {
 	sendBuffer      *SendBuffer
 	attachedBuffers sendBuffers
 	freedOps        freedOps
-	// completed holds the requests of sends that were complete at once.
+	// completed holds the requests of sends that completed before their call returned.
 	completed completed
-	// resting holds the requests of sends that wait for receives, if there are many of them.
+	// resting holds the requests of sends that the device keeps while many sends wait for receives.
 	resting   restingRequests
 	finalized atomic.Bool
 

@@ -12,9 +12,9 @@ import "context"
 // again or freed. Waiting for a stale handle, the zero value or an inactive request returns the empty status
 // immediately.
 //
-// A request need not be waited for: it may be freed, or left to the garbage collector. If a send is queued
-// behind many other sends, some 60 bytes of its request are not collected. In any case, the buffer is in use
-// until the request is done.
+// A program need not wait for a request: it may free the request or leave it to the garbage collector. Of a send queued
+// behind many other sends, some 60 bytes are not collected. In any case, the buffer is in use until the request is
+// done.
 type Request struct {
 	core       *core
 	generation uint64
@@ -31,8 +31,8 @@ func (r Request) Wait(ctx context.Context) (st Status, err error) {
 // longer.
 func (r Request) wait(ctx context.Context, to *Status) error { return r.waitOneOf(ctx, to, nil) }
 
-// waitOneOf is like wait, for one of several requests. rest holds the requests that have not been waited for
-// yet. If one of them fails because its peer cannot continue, the request is left pending and the error is
+// waitOneOf is like wait, for one of several requests. rest holds the requests that have not been waited for yet. If
+// one of them fails because its peer cannot continue, waitOneOf leaves a pending request pending and returns
 // ErrPending.
 func (r Request) waitOneOf(ctx context.Context, to *Status, rest *remainingRequests) error {
 	*to = emptyStatus
@@ -149,8 +149,8 @@ func (r Request) Peek() (Status, bool, error) {
 	return s, true, err
 }
 
-// Cancel requests that the request be cancelled. The caller must still wait for the request; the status reports
-// whether it was cancelled. A receive that has matched a message, and a send whose payload has been sent,
+// Cancel asks the device to cancel the operation of the request. The caller must still wait for the request; the status
+// reports whether it was cancelled. A receive that has matched a message, and a send whose payload has been sent,
 // complete as usual.
 //
 // A collective call cannot be cancelled, because the other ranks would wait for it. It is abandoned if the
@@ -212,7 +212,7 @@ func (r Request) Free() error {
 	return nil
 }
 
-// lock locks the core of a request, and returns an error if the request does not exist.
+// lock locks the core of a request. It returns an error if the request does not exist.
 func (r Request) lock(call string) (*core, error) {
 	c := r.core
 	if c == nil {

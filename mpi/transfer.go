@@ -42,8 +42,7 @@ func (c *Comm) Recv(ctx context.Context, b Buffer, source, tag int) (st Status, 
 	return st, err
 }
 
-// RecvStatus is like Recv, but writes the status to the variable that to points to. This saves the caller a
-// copy, which takes some nanoseconds.
+// RecvStatus is like Recv but writes the status to *to. This saves the caller a copy, which takes some nanoseconds.
 func (c *Comm) RecvStatus(ctx context.Context, b Buffer, source, tag int, to *Status) error {
 	var k call
 	k.set(c, "Recv", mpe.OpRecv, source, tag)

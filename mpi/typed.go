@@ -88,7 +88,7 @@ type Buffer struct {
 	base     unsafe.Pointer
 	count    int64
 	datatype *datatype.Type
-	// length is the number of bytes that begin at base, or one of the constants below.
+	// length is the number of bytes at base, or one of the constants below.
 	length int64
 }
 
@@ -196,7 +196,7 @@ func (b *Buffer) bytes(offset, n int64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(b.base, offset)), n)
 }
 
-// packedBuffer is a message whose elements are not contiguous. It has a packed copy of them.
+// packedBuffer holds a message whose elements are not contiguous, and a packed copy of them.
 type packedBuffer struct {
 	Buffer
 	packed []byte
@@ -235,7 +235,7 @@ func (k *call) setBuffer(buffer *Buffer) error {
 	return nil
 }
 
-// growBytes returns n bytes. It reuses memory if that is large enough.
+// growBytes returns a slice of n bytes. It reuses memory if its capacity suffices.
 func growBytes(memory []byte, n int) []byte {
 	if cap(memory) < n {
 		return make([]byte, n)

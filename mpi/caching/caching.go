@@ -60,7 +60,7 @@ type attribute[O any] struct {
 	value any
 }
 
-// Set sets an attribute of object o. If it is already set, it is deleted first.
+// Set sets an attribute of object o. Set deletes an existing value first.
 func (a *Attributes[O]) Set(o O, k *Key[O], value any) error {
 	if k == nil || k.freed.Load() {
 		return ErrKey

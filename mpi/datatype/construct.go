@@ -125,7 +125,7 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 	if err != nil || count <= 0 || length <= 0 {
 		return t, err
 	}
-	// The last block must not be extended by the stride.
+	// The type ends with the elements of its last block, without that block's stride.
 	var o overflow
 	last := o.mul(count-1, stride)
 	bytes := o.mul(length-1, of.Extent())

@@ -95,7 +95,7 @@ func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	})
 }
 
-// forEachWorld calls do for all worlds concurrently, and joins the errors.
+// forEachWorld calls do for all worlds concurrently and joins the errors.
 func forEachWorld(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	errs := make([]error, len(worlds))
 	var calls sync.WaitGroup
