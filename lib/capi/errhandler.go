@@ -79,7 +79,7 @@ func (a *args) getErrhandler() {
 	a.shareErrhandler(1, a.communicator(0).handler())
 }
 
-// shareErrhandler gives the program a handle to an error handler. The program has to free the handle.
+// shareErrhandler gives the program a handle to an error handler, which the program must free.
 func (a *args) shareErrhandler(i int, h *errhandler) {
 	a.setHandle(i, h.handle)
 	a.lib.retain(h)
@@ -99,8 +99,7 @@ func (l *Library) retain(h *errhandler) {
 	h.refCount++
 }
 
-// release removes a use of a handler. When the last use is removed, a handler made by the program is removed
-// too.
+// release removes a use of a handler. With its last use, a handler made by the program is removed too.
 func (l *Library) release(h *errhandler) {
 	if h == nil || h.action != actionCall {
 		return

@@ -80,8 +80,8 @@ type Library struct {
 	launcher *pmi.Client
 	// argsPool is a pool of *args.
 	argsPool sync.Pool
-	// phase is the phase of the rank. The rank starts with its first user, which is MPI_Init or a session, and
-	// ends with its last user.
+	// phase is the phase of the rank, which starts with its first user (MPI_Init or a session) and ends with its last
+	// user.
 	phase     atomic.Int32
 	mu        sync.Mutex
 	userCount int
@@ -102,7 +102,7 @@ type Library struct {
 	typeHandles map[*datatype.Type]uint64
 	// upstream is set for a program written for upstream's CPU library.
 	upstream *upstreamRank
-	// defaultHandler is the error handler for calls without an object. It is also the first error handler of new
+	// defaultHandler is the error handler for calls without an object. It is also the initial error handler of new
 	// worlds.
 	defaultHandler *errhandler
 }
@@ -222,8 +222,8 @@ var callTable = sync.OnceValue(func() []callEntry {
 	return list
 })
 
-// Call performs a call of the standard and returns its error code. list holds the arguments, and has space for
-// at least one result.
+// Call performs a call of the standard and returns its error code. list holds the arguments and has space for at least
+// one result.
 func (l *Library) Call(number int, list unsafe.Pointer) int {
 	if uint(number) >= uint(len(l.calls)) {
 		return l.codes.code(errorf(mpi.ErrIntern,

@@ -12,7 +12,7 @@ import (
 type table[T any] struct {
 	kind kind
 	base uint64
-	// predefined holds the objects that are named in the ABI, indexed by the lower bits of their handles.
+	// predefined holds the objects named in the ABI, indexed by the lower bits of their handles.
 	predefined [predefinedLen]entry[T]
 
 	chunks atomic.Pointer[[]*[chunkLen]slot[T]]

@@ -318,8 +318,8 @@ func (a *abi) declareConversions(table []function, prefix string) string {
 	return b.String()
 }
 
-// conversionSymbols returns symbols for programs that were built with another header, and for programs that
-// look up conversions with the loader.
+// conversionSymbols returns code that defines conversions as symbols, for programs built with another header and for
+// programs that look up conversions with the loader.
 func (a *abi) conversionSymbols(table []function) string {
 	var b strings.Builder
 	for _, c := range statusConversions {
@@ -397,8 +397,8 @@ typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registratio
 
 `
 
-// standardDeclarations ends mpi.h of the standard's ABI. That ABI has no Fortran binding, so no address stands
-// for an ignored Fortran status.
+// standardDeclarations ends mpi.h of the standard's ABI. That ABI has no Fortran binding, and therefore no address that
+// denotes an ignored Fortran status.
 const standardDeclarations = `
 #ifndef ZRLMPI_INLINE
 #define ZRLMPI_INLINE static __inline__

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// handWritten lists the functions that are hand-written in lib/c/fortran.h.
+// handWritten lists the functions whose Fortran procedures are written by hand, in lib/c/fortran.h.
 var handWritten = []string{
 	"Address", "Attr_get", "Attr_put", "Comm_create_keyval", "Comm_get_attr", "Comm_set_attr", "Comm_spawn",
 	"Comm_spawn_multiple", "Grequest_start", "Info_create_env", "Info_get", "Info_get_string", "Init", "Init_thread",
@@ -16,7 +16,7 @@ var handWritten = []string{
 	"Win_get_attr", "Win_set_attr",
 }
 
-// fortranOnly lists the procedures that have no C function. They too are written in lib/c/fortran.h.
+// fortranOnly lists the procedures without a C function, which are also written in lib/c/fortran.h.
 var fortranOnly = []string{
 	"F_sync_reg", "NULL_COPY_FN", "DUP_FN", "NULL_DELETE_FN", "COMM_NULL_COPY_FN", "COMM_DUP_FN", "COMM_NULL_DELETE_FN",
 	"TYPE_NULL_COPY_FN", "TYPE_DUP_FN", "TYPE_NULL_DELETE_FN", "WIN_NULL_COPY_FN", "WIN_DUP_FN", "WIN_NULL_DELETE_FN",
@@ -377,8 +377,8 @@ func mpiModule() string {
 		generatedBy, interfaces, procedures)
 }
 
-// sizeofModule returns the two parts of a module that MPI_SIZEOF needs: its interfaces and its procedures.
-// MPI_SIZEOF needs several, because it has to know the type of its argument.
+// sizeofModule returns the two parts of a module that MPI_SIZEOF needs: its interfaces and its procedures. MPI_SIZEOF
+// has one procedure per type, because its result depends on the type of its argument.
 func sizeofModule(ierror string) (interfaces, procedures string) {
 	types := []string{
 		"integer(1)", "integer(2)", "integer(4)", "integer(8)", "real(4)", "real(8)", "real(16)",
