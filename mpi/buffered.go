@@ -152,8 +152,8 @@ func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, erro
 	return size, failed.result(k.op)
 }
 
-// Flush waits until all messages that are currently in the buffer have been sent. The error contains the errors
-// of sends that have failed since the last Flush.
+// Flush waits until all messages currently in the buffer have been sent. The error contains the errors of sends that
+// failed since the last Flush.
 func (b *SendBuffer) Flush(ctx context.Context) error {
 	k := b.comm.newCall("Flush")
 	if err := b.drain(ctx, &k, b.comm.proc); err != nil {
@@ -233,7 +233,7 @@ func (b *SendBuffer) storeSpare(m []byte) {
 	*like = append(*like, m)
 }
 
-// freeSent frees the space of messages that have been sent.
+// freeSent frees the space of sent messages.
 func (b *SendBuffer) freeSent() {
 	kept := b.sends[:0]
 	for i := range b.sends {

@@ -38,7 +38,7 @@ type Comm struct {
 	origins [len(origins)]mpe.Origin
 	// buffers holds the send buffers set by SetSendBuffers.
 	buffers atomic.Pointer[[]*SendBuffer]
-	// attributes holds the values that are cached under Keyvals.
+	// attributes holds the values cached under Keyvals.
 	attributes caching.Attributes[*Comm]
 	// topology may be nil.
 	topology topology
@@ -56,12 +56,12 @@ type member struct {
 	hasWireLimits bool
 }
 
-// newIntracomm makes a communicator of group. The calling rank must be a member.
+// newIntracomm returns a communicator of group, of which the calling rank must be a member.
 func (p *process) newIntracomm(number uint32, group *Group, name string) *Comm {
 	return p.newComm(number, group, group, name)
 }
 
-// newComm makes a communicator of group that sends messages to the ranks of others: group itself or the remote group.
+// newComm returns a communicator of group that sends messages to the ranks of others: group itself or the remote group.
 func (p *process) newComm(number uint32, group, others *Group, name string) *Comm {
 	comm := &Comm{proc: p, number: number, group: group, rank: group.Rank(), name: name}
 	comm.worldToLocal = make([]int32, len(p.peers))
@@ -164,7 +164,7 @@ func (c *Comm) Name() string {
 	return c.name
 }
 
-// SetName sets the communicator's name, which appears in error messages. It is local.
+// SetName sets the communicator's name, which appears in error messages. The call is local.
 func (c *Comm) SetName(name string) {
 	if c == nil {
 		return

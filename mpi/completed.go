@@ -60,7 +60,7 @@ func (q *completed) contains(number uint64) bool {
 	return p != nil && p.bits[i/64]>>(i%64)&1 != 0
 }
 
-// remove makes the handles of a request stale.
+// remove removes a request, whose handles become stale.
 func (q *completed) remove(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

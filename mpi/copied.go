@@ -80,7 +80,7 @@ func (b *Blocks) buffer(i int) Buffer {
 	return one
 }
 
-// packedCopies holds packed copies of elements that are not contiguous.
+// packedCopies holds packed copies of non-contiguous elements.
 type packedCopies struct {
 	packed []byte
 	// unpackTo lists the buffers to which packed copies must be unpacked when the call is done.

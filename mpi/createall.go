@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// CreateAll is like Create, but all members of c call it (MPI_Comm_create, section 7.4.2). The groups that they
-// pass must be identical or disjoint, and may be empty. A rank outside its group gets nil. The error is
-// ErrGroup if a group contains ranks that are not in c, or if a member of the group passed a different one.
-// CreateAll has the same requirements on c as Split.
+// CreateAll is like Create, but all members of c call it (MPI_Comm_create, section 7.4.2). The groups that they pass
+// must be identical or disjoint, and may be empty. A rank outside its group gets nil. The error is ErrGroup if a group
+// contains ranks outside c, or if a member of the group passed a different group. CreateAll has the same requirements
+// on c as Split.
 //
 // On an intercommunicator, all ranks of a side pass the same group of ranks of that side. The result is an
 // intercommunicator, or nil if one of the groups is empty.

@@ -9,9 +9,9 @@ import (
 // The other ranks of its group pass ProcNull, and the ranks of the other group pass the root's rank.
 const Root = -3
 
-// The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of
-// both groups must make these calls in the same order. A buffer has a block for each rank of the remote group.
-// In-place calls are not possible. A buffer that is ignored on a rank may be the zero value.
+// The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of both
+// groups must make these calls in the same order. A buffer has a block for each rank of the remote group. In-place
+// calls are not possible. A buffer ignored on a rank may be the zero value.
 //
 // All messages of a call are sent concurrently, each directly to the rank that needs the data. This is simple,
 // but not fast. Reductions combine the contributions in rank order, so all ranks get the same bits. If a call

@@ -244,7 +244,7 @@ func (c *Comm) RemoteGroup() *Group {
 // RemoteSize returns the number of ranks of the remote group (MPI_Comm_remote_size), or 0 for other communicators.
 func (c *Comm) RemoteSize() int { return c.RemoteGroup().Size() }
 
-// checkIntra is like check, and also rejects intercommunicators.
+// checkIntra is like check, but also rejects intercommunicators.
 func (k *call) checkIntra() error {
 	if err := k.check(); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (k *call) checkIntra() error {
 	return nil
 }
 
-// checkInter is like check, and also rejects communicators that are not intercommunicators.
+// checkInter is like check, but also rejects intracommunicators.
 func (k *call) checkInter() error {
 	if err := k.check(); err != nil {
 		return err

@@ -79,7 +79,7 @@ func (c *Comm) newNeighborhood(name string, e element) *neighborhood {
 	return n
 }
 
-// checkTopology is like check, and also rejects a communicator without a topology.
+// checkTopology is like check, but also rejects a communicator without a topology.
 func (k *call) checkTopology() error {
 	if err := k.check(); err != nil {
 		return err

@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Op is an operation that combines elements. It is either predefined or made by OpOf. The zero Op is not an
-// operation.
+// Op is an operation that combines elements, either predefined or returned by OpOf. The zero Op is invalid.
 type Op struct {
 	builtin op.Op
 	// byteFunc is a function for elements of type elemType.

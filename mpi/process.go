@@ -73,9 +73,9 @@ func New(dev mpe.Device) (*Comm, error) {
 	return world, nil
 }
 
-// Finalize ends the rank's participation in the cluster. It deletes the attributes of Self, waits for buffered
-// sends and closes the device. c may be any communicator of the rank. No other goroutine may have a call in
-// progress. Requests that are still pending fail.
+// Finalize ends the rank's participation in the cluster. It deletes the attributes of Self, waits for buffered sends
+// and closes the device. c may be any communicator of the rank. No other goroutine may have a call in progress. Pending
+// requests fail.
 //
 // According to the standard, every rank should have received all messages sent to it before it calls Finalize.
 func (c *Comm) Finalize(ctx context.Context) error {

@@ -7,10 +7,9 @@ import "context"
 // time may wait for a request; meanwhile, Wait, Test and Free return ErrRequest in other goroutines. Any
 // goroutine may cancel it.
 //
-// Once a request is done and has been waited for, its memory is reused for later requests. Its handle is then
-// stale, and never refers to a later request. A persistent request instead becomes inactive until it is started
-// again or freed. Waiting for a stale handle, the zero value or an inactive request returns the empty status
-// immediately.
+// After a wait has returned a request's outcome, later requests reuse its memory. The handle is then stale, and never
+// refers to a later request. A persistent request instead becomes inactive until it is started again or freed. Waiting
+// for a stale handle, the zero value or an inactive request returns the empty status immediately.
 //
 // A program need not wait for a request: it may free the request or leave it to the garbage collector. Of a send queued
 // behind many other sends, some 60 bytes are not collected. In any case, the buffer is in use until the request is
@@ -150,8 +149,8 @@ func (r Request) Peek() (Status, bool, error) {
 }
 
 // Cancel asks the device to cancel the operation of the request. The caller must still wait for the request; the status
-// reports whether it was cancelled. A receive that has matched a message, and a send whose payload has been sent,
-// complete as usual.
+// reports whether it was cancelled. A receive that has already matched a message completes as usual, and so does a send
+// whose payload has been sent.
 //
 // A collective call cannot be cancelled, because the other ranks would wait for it. It is abandoned if the
 // context passed to Wait is done.

@@ -94,7 +94,7 @@ func (c *Comm) Irecv(b Buffer, source, tag int) (Request, error) {
 	return k.startTyped(&b)
 }
 
-// SendInit makes a persistent request for Send, which Start starts.
+// SendInit returns a persistent request that performs Send each time Start starts it.
 func (c *Comm) SendInit(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "SendInit", mpe.OpSend, dest, tag)

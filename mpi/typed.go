@@ -78,8 +78,8 @@ func isFixed[T any]() bool {
 	return known.(bool)
 }
 
-// Buffer describes the memory of a message: a number of elements of a datatype. The methods of Comm transfer
-// buffers, as the functions of this package transfer slices. Elements that are not contiguous are copied.
+// Buffer describes the memory of a message: a number of elements of a datatype. The methods of Comm transfer buffers,
+// as the functions of this package transfer slices. Non-contiguous elements are copied.
 //
 // A Buffer has four words, because the compiler passes at most four in registers, and each copy in memory takes
 // some nanoseconds.
@@ -196,7 +196,7 @@ func (b *Buffer) bytes(offset, n int64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(b.base, offset)), n)
 }
 
-// packedBuffer holds a message whose elements are not contiguous, and a packed copy of them.
+// packedBuffer holds a message of non-contiguous elements, and a packed copy of them.
 type packedBuffer struct {
 	Buffer
 	packed []byte

@@ -219,7 +219,7 @@ func (a *args) infoHint(i int, key string) string {
 // commIdup implements MPI_Comm_idup(comm, newcomm, request).
 func (a *args) commIdup() {
 	c := a.communicator(0)
-	// All checks must be made before the calls of the other members can complete.
+	// Finish all checks before the calls of the other members can complete.
 	var d *comm
 	var handle uint64
 	err := attempt(func() {

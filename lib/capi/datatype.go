@@ -189,7 +189,7 @@ func (a *args) setDatatype(i int, made *datatype.Type) {
 	t.Type, t.handle = made, handle
 }
 
-// firstCount returns the length of the arrays of a call, which is the call's first argument.
+// firstCount returns the first argument of a call, the length of its arrays.
 func (a *args) firstCount() int { return max(int(a.count(0)), 0) }
 
 // lengthsAndDispls reads the arrays in arguments 1 and 2. Their length is in argument 0.

@@ -22,7 +22,7 @@ import (
 
 // Callbacks calls functions of the program, given their addresses. Handles have the ABI's values.
 type Callbacks interface {
-	// Reduce calls a function that was passed to MPI_Op_create.
+	// Reduce calls a function passed to MPI_Op_create.
 	Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64)
 	// Copy and Delete call the functions of an attribute's key, and return their results.
 	Copy(f unsafe.Pointer, handle uint64, keyval int, extra, value unsafe.Pointer) (to unsafe.Pointer, keep bool,
@@ -39,8 +39,7 @@ type Callbacks interface {
 	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
 	// Flush flushes the program's standard output.
 	Flush()
-	// HandlersOnStack makes the program's signal handlers run on alternate stacks, because Go's stacks are too small
-	// for them.
+	// HandlersOnStack sets SA_ONSTACK for the program's signal handlers, because Go's stacks are too small for them.
 	HandlersOnStack()
 	// AtExit registers Library.Exit to be called when the program exits. It is called once.
 	AtExit()

@@ -104,8 +104,8 @@ func awaitAny(list []*request) {
 	mpi.Foreign.AwaitAny(context.Background(), parts)
 }
 
-// awaitAll waits until all requests are done, or until one has failed because its peer cannot continue. It
-// reports whether the caller should wait for requests that are still pending.
+// awaitAll waits until all requests are done, or until one has failed because its peer cannot continue. It reports
+// whether the caller should wait for requests still pending.
 func awaitAll(list []*request) bool {
 	var few [16]mpi.Request
 	parts := few[:0]

@@ -119,8 +119,8 @@ func (a *abi) checkTable(table []function) error {
 	return nil
 }
 
-// inlineResults maps functions to results that do not need a call into the library. Such a call takes longer than
-// reading the clock, which programs that time themselves do for every message.
+// inlineResults maps functions to expressions that need no call into the library. Such a call takes longer than reading
+// the clock, which programs that time themselves do for every message.
 var inlineResults = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
 // shims returns the functions of an ABI. Each function packs its arguments and calls zrl_call, except for the functions

@@ -329,7 +329,7 @@ func fortranValue(c constant) (int64, bool) {
 	return c.value, true
 }
 
-// mpifTail declares the variables that are recognized by their addresses. Their names and their order are part
+// mpifTail declares the variables that the library recognizes by their addresses. Their names and their order are part
 // of the ABI.
 const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
       PARAMETER (MPI_SUBARRAYS_SUPPORTED=.FALSE.)

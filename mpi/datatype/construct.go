@@ -11,8 +11,8 @@ type piece struct {
 	elem         *Type
 }
 
-// buildType makes a type that consists of pieces, in data order. If padded is set, its extent is a multiple of its
-// alignment, like a C struct.
+// buildType returns a type that consists of pieces, in data order. If padded is set, its extent is a multiple of its
+// alignment, like that of a C struct.
 func buildType(made Contents, pieces []piece, padded bool) (*Type, error) {
 	t := &Type{align: 1, contents: made}
 	var o overflow

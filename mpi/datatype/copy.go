@@ -12,8 +12,8 @@ func (t *Type) Pack(packed []byte, memory unsafe.Pointer, count, from int64) int
 	return t.transfer(packed, memory, count, from, true)
 }
 
-// Unpack copies packed data to count elements of t in memory, starting at byte from of the elements' data. It
-// returns the number of bytes copied, which is limited by the size of the elements.
+// Unpack copies packed data to count elements of t in memory, starting at byte from of the elements' data. It returns
+// the number of bytes copied, which is at most the size of the elements.
 func (t *Type) Unpack(memory unsafe.Pointer, count int64, packed []byte, from int64) int {
 	return t.transfer(packed, memory, count, from, false)
 }

@@ -84,8 +84,7 @@ func (t *Type) Bounds() (lb, extent int64) { return t.lb, t.ub - t.lb }
 // Extent returns the distance between consecutive elements in a message.
 func (t *Type) Extent() int64 { return t.ub - t.lb }
 
-// TrueBounds returns the lower bound and the extent of the data, without regard to bounds that were set
-// explicitly.
+// TrueBounds returns the lower bound and the extent of the data, without regard to explicitly set bounds.
 func (t *Type) TrueBounds() (lb, extent int64) { return t.trueLB, t.trueUB - t.trueLB }
 
 // Contents returns how the type was constructed. The caller must not modify it.
