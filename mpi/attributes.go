@@ -12,14 +12,14 @@ type Keyval = caching.Key[*Comm]
 // NewKeyval returns a new key (MPI_Comm_create_keyval). Dup calls copy, which returns the value for the new
 // communicator and whether to set it. If copy is nil, the value is not set (MPI_COMM_NULL_COPY_FN); caching.KeepValue
 // copies the value (MPI_COMM_DUP_FN). DeleteAttr and Free call delete; SetAttr also calls it, for the value that it
-// replaces. delete may be nil. If copy or delete fails, so does the call that called it, and errors.As finds the cause
+// replaces. delete may be nil. If copy or delete fails, so does the call that invoked it, and errors.As finds the cause
 // in the error.
 func NewKeyval(copy caching.Copy[*Comm], delete caching.Delete[*Comm]) *Keyval {
 	return caching.NewKey(copy, delete)
 }
 
-// SetAttr sets an attribute of the communicator on this rank (MPI_Comm_set_attr). SetAttr deletes an existing value
-// first. The error is ErrKeyval if the key is nil or has been freed.
+// SetAttr sets an attribute of the communicator on this rank (MPI_Comm_set_attr). It first deletes an existing value.
+// The error is ErrKeyval if the key is nil or has been freed.
 func (c *Comm) SetAttr(key *Keyval, value any) error {
 	k := c.newCall("SetAttr")
 	if err := k.check(); err != nil {

@@ -89,8 +89,8 @@ func WaitBoth(ctx context.Context, recv, send Request) (Status, error) {
 	return st, recvErr
 }
 
-// gracePeriod is how long a call waits for its other operations after one has failed. A program attached to a daemon
-// may learn a little later of other failures with the same cause.
+// gracePeriod is the time that a call waits for its other operations after one has failed. A program attached to a
+// daemon may learn a little later of other failures with the same cause.
 const gracePeriod = 20 * time.Millisecond
 
 // awaitAll implements Foreign.AwaitAll. failed is set if another request has already failed because its peer cannot

@@ -60,8 +60,8 @@ func (g *Group) Excl(ranks ...int) (*Group, error) {
 	return g.excl("Group.Excl", ranks)
 }
 
-// Range is the set of ranks First, First+Stride, First+2·Stride and so on, up to Last. Stride may be negative, but not
-// 0.
+// Range is the sequence of ranks First, First+Stride, First+2·Stride and so on, up to Last. Stride may be negative, but
+// not 0.
 type Range struct{ First, Last, Stride int }
 
 // RangeIncl is Incl with the concatenated ranges.

@@ -54,7 +54,7 @@ func (n *numbers) end() {
 }
 
 // propose returns a number that this rank has not used, or noNumber. After a failed attempt, it skips a random number
-// of values, so that agreements that proposed the same number do not do so again.
+// of values, so that agreements on the same number are unlikely to collide again.
 func (n *numbers) propose(attempt int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()

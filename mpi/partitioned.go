@@ -184,7 +184,7 @@ func (p *Partitioned) post() {
 	}
 }
 
-// fail records that posting the message failed, and wakes its waiters.
+// fail ends a message that was never posted, with error err, and wakes its waiters.
 func (p *Partitioned) fail(err error) {
 	p.err = err
 	p.wake()

@@ -31,7 +31,7 @@ func (r Request) Wait(ctx context.Context) (st Status, err error) {
 func (r Request) wait(ctx context.Context, to *Status) error { return r.waitOneOf(ctx, to, nil) }
 
 // waitOneOf is like wait, for one of several requests. rest holds the requests that have not been waited for yet. If
-// one of them fails because its peer cannot continue, waitOneOf leaves a pending request pending and returns
+// one of them fails because its peer cannot continue, while r is pending, waitOneOf leaves r pending and returns
 // ErrPending.
 func (r Request) waitOneOf(ctx context.Context, to *Status, rest *remainingRequests) error {
 	*to = emptyStatus

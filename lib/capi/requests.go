@@ -104,7 +104,7 @@ func (e *inStatusError) Error() string {
 	return "the errors are in the statuses; the first one is: " + e.first.Error()
 }
 
-// As makes it an error of class ErrInStatus.
+// As converts the error to a callError of class ErrInStatus, so that classOf finds that class.
 func (e *inStatusError) As(to any) bool {
 	if own, ok := to.(**callError); ok {
 		*own = &callError{mpi.ErrInStatus, e.Error()}

@@ -279,8 +279,8 @@ func (a *abi) header(table []function) string {
 // of them, but C programs expect all of them.
 type conversion struct{ name, result, param, value string }
 
-// conversions returns the conversions of handles whose values are numbers, and of handles with a function for
-// it.
+// conversions returns the conversions of all handles that the table's functions convert to and from ints, except for
+// those that are pointers in MPICH's ABI.
 func (a *abi) conversions(table []function, prefix string) (list []conversion) {
 	for _, name := range a.handleNames {
 		short, of := strings.Replace(name, "Datatype", "Type", 1), "MPI_"+name

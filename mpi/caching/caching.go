@@ -61,7 +61,7 @@ type attribute[O any] struct {
 	value any
 }
 
-// Set sets an attribute of object o. Set deletes an existing value first.
+// Set sets an attribute of object o. It first deletes an existing value.
 func (a *Attributes[O]) Set(o O, k *Key[O], value any) error {
 	if k == nil || k.freed.Load() {
 		return ErrKey

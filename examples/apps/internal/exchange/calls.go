@@ -35,8 +35,8 @@ func Bcast[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T, root int) e
 	return forward(ctx, ranks, buf)
 }
 
-// bcast implements Bcast with package mpi. If the FPGAs have been built with the tree, a call whose root is one of them
-// is rejected on all ranks before anything is sent.
+// bcast implements Bcast with package mpi. If the FPGAs have been built with the tree, package mpi rejects any other
+// root than Root on all ranks before it sends anything. The root then sends its buffer to Root, which broadcasts it.
 func bcast[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T, root int) error {
 	if root == Root || !ranks.rootOnly {
 		err := mpi.Bcast(ctx, ranks.Comm, buf, root)
