@@ -7,9 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Alltoall sends a block of send to each rank of c: block j of rank i's send becomes block i of rank j's recv.
-// All blocks have the same length. If a rank passes the same slice as send and recv, it sends the contents of
-// recv.
+// Alltoall sends a block of send to each rank of c: block j of rank i's send becomes block i of rank j's recv. All
+// blocks must have the same length. If a rank passes the same slice as send and recv, it sends the contents of recv.
 func Alltoall[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
 	return c.Alltoall(ctx, bufferOf(send), bufferOf(recv), opts...)
 }
@@ -39,7 +38,7 @@ func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv
 }
 
 // Alltoall sends a block of send to each rank: block j of rank i's send becomes block i of rank j's recv. All blocks
-// have the same length.
+// must have the same length.
 func (c *Comm) Alltoall(ctx context.Context, send, recv Buffer, opts ...Option) error {
 	return c.alltoallCall("Alltoall", &send, &recv, opts).wait(ctx)
 }

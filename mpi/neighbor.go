@@ -33,8 +33,8 @@ func (c *Comm) IneighborAllgatherv(send Buffer, recv Blocks) (Request, error) {
 	return c.neighborAllgather("IneighborAllgatherv", &send, nil, &recv).start()
 }
 
-// NeighborAlltoall sends a block of send to each destination, and receives a block from each source. All blocks
-// of a buffer have the same length.
+// NeighborAlltoall sends a block of send to each destination, and receives a block from each source. All blocks of a
+// buffer must have the same length.
 func (c *Comm) NeighborAlltoall(ctx context.Context, send, recv Buffer) error {
 	return c.neighborAlltoall("NeighborAlltoall", &send, &recv).wait(ctx)
 }

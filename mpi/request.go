@@ -118,7 +118,7 @@ func (r Request) Test() (Status, bool, error) {
 	return status, true, err
 }
 
-// Active reports whether the request has been started and not been waited for since.
+// Active reports whether the request has been started and no wait has returned its outcome yet.
 func (r Request) Active() bool { return r.state() != inactive }
 
 // Peek is like Test, but does not complete the request (MPI_Request_get_status).

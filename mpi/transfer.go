@@ -86,8 +86,8 @@ func (c *Comm) Ibsend(b Buffer, dest, tag int) (Request, error) {
 	return k.completedRequest(), nil
 }
 
-// Irecv starts Recv and returns. The buffer must not be accessed until the request has been waited for. Only
-// then does it contain the elements.
+// Irecv starts Recv and returns. The caller must not access the buffer until it has waited for the request. Only then
+// does the buffer contain the elements.
 func (c *Comm) Irecv(b Buffer, source, tag int) (Request, error) {
 	var k call
 	k.set(c, "Irecv", mpe.OpRecv, source, tag)

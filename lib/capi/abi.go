@@ -31,7 +31,7 @@ type abi struct {
 	constants map[string]int64
 	// handleLen is the length of a handle in bytes. In all ABIs, keyvals are ints.
 	handleLen int
-	// firstHandle is the handle of the first object that a program makes. Later objects have the handles that follow.
+	// firstHandle is the handle of the first object that a program makes. Later objects get the handles that follow.
 	firstHandle [numKinds]uint64
 	// null holds the null handle of each kind.
 	null [numKinds]uint64

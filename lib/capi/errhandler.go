@@ -11,7 +11,8 @@ type errhandler struct {
 	handle   uint64
 	action   handlerAction
 	function unsafe.Pointer
-	// refCount is the number of objects that use the handler, plus one if it has a handle.
+	// refCount is the number of objects that use the handler, plus the number of times that the program must still free
+	// it.
 	refCount int
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// request is a request that the program has a handle for.
+// request is a request to which the program holds a handle.
 type request struct {
 	mpi.Request
 	comm *comm
@@ -52,7 +52,7 @@ func (r *request) active() bool {
 	return r.details().generalized != nil || r.Active() || r.details().send.Active()
 }
 
-// done reports whether the request, including its send if it has one, is done. It does not change the request.
+// done reports whether the request and its send, if any, are done. It does not change the request.
 func (r *request) done() bool {
 	if r.details().generalized != nil {
 		return r.details().generalized.isComplete()
@@ -62,9 +62,9 @@ func (r *request) done() bool {
 	return a && b
 }
 
-// finish waits for the request, including its send if it has one. According to the standard, the status of a send has
-// no source and no tag. For a send, finish returns unsetSource, so that setStatus preserves the values that the program
-// stored there. MPICH preserves these values too, and some programs read them.
+// finish waits for the request and its send, if any. According to the standard, the status of a send has no source and
+// no tag. For a send, finish returns unsetSource, so that setStatus preserves the values that the program stored there.
+// MPICH preserves these values too, and some programs read them.
 func (r *request) finish() (mpi.Status, error) {
 	if r.details().generalized != nil {
 		return r.details().generalized.finish()

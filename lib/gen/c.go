@@ -15,8 +15,8 @@ const (
 	double  class = "d"
 )
 
-// cType returns the C type for a name in the tables, and the class of its values. The type is empty if the ABI
-// does not have the name.
+// cType returns the C type for a name in the tables, and the class of its values. The type is empty if the name does
+// not exist in the ABI.
 func (a *abi) cType(name string) (string, class) {
 	switch name {
 	case "int", "logical", "index":

@@ -23,8 +23,8 @@ var fortranOnly = []string{
 	"CONVERSION_FN_NULL",
 }
 
-// inFortran reports whether Fortran has a function. Fortran has neither the conversions of handles nor the tool
-// interface. It has functions with large counts only in module mpi_f08, under the name without the suffix.
+// inFortran reports whether a function exists in Fortran. Conversions of handles and the tool interface do not.
+// Functions with large counts exist only in module mpi_f08, under the name without the suffix.
 func inFortran(f function) bool {
 	for _, suffix := range []string{"datarep_c", "_toint", "_fromint", "_c2f", "_f2c"} {
 		if strings.HasSuffix(f.name, suffix) {
@@ -37,7 +37,7 @@ func inFortran(f function) bool {
 // largeCountName returns the Fortran name of a function with large counts, and whether f is such a function.
 func largeCountName(f function) (string, bool) { return strings.CutSuffix(f.name, "_c") }
 
-// inF08 reports whether module mpi_f08 has a function.
+// inF08 reports whether a function exists in module mpi_f08.
 func inF08(f function) bool {
 	return inFortran(f) && f.abi == "" && !strings.HasPrefix(f.name, "Attr_") && !strings.HasPrefix(f.name, "Keyval_")
 }
@@ -316,7 +316,7 @@ func (a *abi) mpifH() string {
 	return b.String()
 }
 
-// fortranValue returns the value of a constant in Fortran, and whether Fortran has the constant.
+// fortranValue returns the value of a constant in Fortran, and whether the constant exists in Fortran.
 func fortranValue(c constant) (int64, bool) {
 	switch {
 	case c.typ.pointers > 0 || strings.HasPrefix(c.name, "T_") || strings.HasPrefix(c.name, "F_"):
