@@ -4,10 +4,11 @@ package main
 // with a stack trace. A constructor that runs before Go's therefore compares the limit with the amount needed.
 // All shims, Fortran and upstream's API load this library, so the check is needed only here.
 //
-// The amount needed depends on the limit. The runtime reserves 512 MiB for an index of its scavenger. If that
-// fails, it instead maps the index at fixed addresses from 256 MiB to 512 MiB, overwriting whatever is mapped
-// there, so nothing may be. If the limit allows for the index but not for the later reservations, the
-// constructor occupies the space of the index until the runtime has started.
+// The amount needed depends on the limit. The runtime reserves 512 MiB for an index of its scavenger. If that fails, it
+// instead maps the index at fixed addresses from 256 MiB to 512 MiB, overwriting whatever is mapped there; the
+// constructor therefore checks that nothing is. If the limit allows for the index but not for the later reservations,
+// the constructor occupies the space of the index until the runtime has started, so that the runtime uses the fixed
+// addresses.
 //
 // glibc's malloc reserves an arena of 64 MiB for each thread. If there is a limit, the constructor allows only
 // as many arenas as fit in half of the remaining address space.
@@ -138,7 +139,8 @@ package main
 import "C"
 import "runtime"
 
-// The Go runtime is running here. It creates one thread for each processor in use.
+// The Go runtime is running here. It creates one thread for each processor that it uses. Their stacks may occupy a
+// quarter of the remaining address space.
 func init() {
 	if threads := int(C.zrlmpi_started()); threads >= 0 && threads < runtime.GOMAXPROCS(0) {
 		runtime.GOMAXPROCS(max(threads, leastProcessors))

@@ -15,16 +15,16 @@ var errNoNumbers = errors.New("a member has used up the numbers of communicators
 
 // Tags of the library's own messages. Collective calls use lower tags.
 const (
-	// tagAgree is for Dup and Split. The lower bits contain the number of the call.
+	// tagAgree marks messages of Dup and Split. The lower bits hold the number of the call.
 	tagAgree = collective.Tags + 1
-	// tagRound is for rounds. The lower bits contain the number of the round.
+	// tagRound marks messages of rounds. The lower bits hold the number of the round.
 	tagRound = tagAgree | tagAgree>>1
-	// tagCreate is for Create. The lower bits contain the caller's tag.
+	// tagCreate marks messages of Create. The lower bits hold the caller's tag.
 	tagCreate = 1 << 30
 )
 
-// agreement is an exchange between the members of a new communicator. All members send to the first member, the
-// root, and the root answers all of them.
+// agreement is an exchange between the members of a new communicator. All members send to the first member (the root),
+// which answers each of them.
 type agreement struct {
 	call    call
 	dev     mpe.Device
@@ -56,12 +56,12 @@ func decodeBallot(b []byte) ballot {
 	}
 }
 
-// run makes the members agree on a number. It returns the number, and the ballots of all members.
+// run makes the members agree on a number. It returns that number and the ballots of all members.
 func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32, []ballot, error) {
 	return a.runWith(ctx, len(a.members), a.exchange, n, color, key)
 }
 
-// runWith is like run, with a custom function to exchange the parts of all members.
+// runWith is like run for any number of members, whose parts it collects by calling exchange.
 func (a *agreement) runWith(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error),
 	n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
@@ -98,8 +98,8 @@ func (a *agreement) runWith(ctx context.Context, members int, exchange func(cont
 	}
 }
 
-// refusedColor is the color in the ballot of a member that rejects the call. In that ballot, the key is the
-// error class, and the proposal is noNumber.
+// refusedColor is the color in the ballot of a member that rejects the call. Such a ballot holds the error class as its
+// key and noNumber as its proposal.
 const refusedColor = math.MinInt64
 
 var errRefused = errors.New("an argument is wrong there")
@@ -118,7 +118,7 @@ func (a *agreement) refusalError(ballots []ballot) error {
 	return a.call.error(ErrIntern, errNoNumbers)
 }
 
-// refuse makes the agreement fail on the other members. It does not wait for them.
+// refuse makes the agreement fail on the other members, without waiting for them.
 func (a *agreement) refuse(class Class) {
 	mine := ballot{proposal: noNumber, color: refusedColor, key: int64(class)}.append(nil)
 	all := make([]byte, len(mine)*len(a.members))
@@ -139,9 +139,9 @@ func (a *agreement) refuse(class Class) {
 	}
 }
 
-// exchange collects parts of equal length from all members, and gives each member all of them in member order.
-// It uses synchronous sends, which can be cancelled: if the program ends meanwhile, no message is left over for
-// the next program.
+// exchange collects parts of equal length from all members and returns them in member order on every member. It uses
+// synchronous sends because they can be cancelled: a program that ends during the exchange leaves no message for the
+// next program on this rank.
 func (a *agreement) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	all := make([]byte, len(part)*len(a.members))
 	if a.myIndex != 0 {
@@ -166,7 +166,7 @@ func (a *agreement) newOperation(kind mpe.OpKind, member int, buf []byte) mpe.Op
 	return mpe.Operation{Kind: kind, Peer: a.members[member], Tag: a.tag, Comm: a.comm, Buf: buf}
 }
 
-// runAll performs operations and waits for them. If one fails, the operations after it are cancelled.
+// runAll starts operations and waits for them. If one fails, runAll cancels the operations after it.
 func (a *agreement) runAll(ctx context.Context, operations ...mpe.Operation) error {
 	var ops []mpe.Op
 	var failed error

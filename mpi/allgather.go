@@ -7,7 +7,7 @@ import (
 )
 
 // Allgather concatenates the send slices of all ranks of c, in rank order, into recv of every rank. All send slices
-// have the same length. A rank may pass its own block of recv as send.
+// must have the same length. A rank may pass its own block of recv as send.
 func Allgather[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
 	return c.Allgather(ctx, bufferOf(send), bufferOf(recv), opts...)
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Alltoall sends a block of send to each rank of c: block j of rank i's send becomes block i of rank j's recv.
-// All blocks have the same length. If a rank passes the same slice as send and recv, it sends the contents of
-// recv.
+// Alltoall sends a block of send to each rank of c: block j of rank i's send becomes block i of rank j's recv. All
+// blocks must have the same length. If a rank passes the same slice as send and recv, it sends the contents of recv.
 func Alltoall[T Element](ctx context.Context, c *Comm, send, recv []T, opts ...Option) error {
 	return c.Alltoall(ctx, bufferOf(send), bufferOf(recv), opts...)
 }
@@ -19,14 +18,14 @@ func Ialltoall[T Element](c *Comm, send, recv []T, opts ...Option) (Request, err
 	return c.Ialltoall(bufferOf(send), bufferOf(recv), opts...)
 }
 
-// Alltoallv is Alltoall for blocks that may differ in length. It sends sendcounts[i] elements to rank i, from
-// send at senddispls[i], and receives recvcounts[i] elements from rank i, into recv at recvdispls[i]. If a
-// slice of displacements is nil, the blocks follow each other. The block that rank i sends to rank j must be as
-// long as rank j expects.
+// Alltoallv is Alltoall for blocks that may differ in length. It sends sendcounts[i] elements to rank i, from send at
+// senddispls[i], and receives recvcounts[i] elements from rank i, into recv at recvdispls[i]. If a slice of
+// displacements is nil, the blocks are stored consecutively. The block that rank i sends to rank j must be as long as
+// rank j expects.
 //
-// If a rank passes the same slice as send and recv, it sends the contents of recv in the same blocks. It must
-// then pass the same counts and displacements for both, or nil for sendcounts and senddispls. It sends each
-// rank as many elements as it receives from it.
+// If a rank passes the same slice as send and recv, it sends the contents of recv in the same blocks. It must then pass
+// the same counts and displacements for both, or nil for sendcounts and senddispls. The call then sends each rank as
+// many elements as it receives from that rank.
 func Alltoallv[T Element](ctx context.Context, c *Comm, send []T, sendcounts, senddispls []int, recv []T, recvcounts,
 	recvdispls []int, opts ...Option) error {
 	return c.Alltoallv(ctx, blocksOf(send, sendcounts, senddispls), blocksOf(recv, recvcounts, recvdispls), opts...)
@@ -39,7 +38,7 @@ func Ialltoallv[T Element](c *Comm, send []T, sendcounts, senddispls []int, recv
 }
 
 // Alltoall sends a block of send to each rank: block j of rank i's send becomes block i of rank j's recv. All blocks
-// have the same length.
+// must have the same length.
 func (c *Comm) Alltoall(ctx context.Context, send, recv Buffer, opts ...Option) error {
 	return c.alltoallCall("Alltoall", &send, &recv, opts).wait(ctx)
 }
@@ -87,8 +86,8 @@ func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) pre
 	}
 	from, out := x.contiguousBlocks("send", send, true, false)
 	if overlaps(from, to) {
-		// Blocks of send and recv may be interleaved, and the device handles them in any order, so it gets a
-		// copy of send.
+		// The blocks of send and recv may be interleaved, and the device processes them in any order. It therefore gets
+		// a copy of send.
 		x.sentCopies.packed = append(x.sentCopies.packed[:0], from...)
 		from = x.sentCopies.packed
 	}

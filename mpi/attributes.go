@@ -12,14 +12,14 @@ type Keyval = caching.Key[*Comm]
 // NewKeyval returns a new key (MPI_Comm_create_keyval). Dup calls copy, which returns the value for the new
 // communicator and whether to set it. If copy is nil, the value is not set (MPI_COMM_NULL_COPY_FN); caching.KeepValue
 // copies the value (MPI_COMM_DUP_FN). DeleteAttr and Free call delete; SetAttr also calls it, for the value that it
-// replaces. delete may be nil. If copy or delete fails, the call that made it fails too, with an error in which
-// errors.As finds the cause.
+// replaces. delete may be nil. If copy or delete fails, so does the call that invoked it, and errors.As finds the cause
+// in the error.
 func NewKeyval(copy caching.Copy[*Comm], delete caching.Delete[*Comm]) *Keyval {
 	return caching.NewKey(copy, delete)
 }
 
-// SetAttr sets an attribute of the communicator on this rank (MPI_Comm_set_attr). If it is already set, it is
-// deleted first. The error is ErrKeyval if the key is nil or has been freed.
+// SetAttr sets an attribute of the communicator on this rank (MPI_Comm_set_attr). It first deletes an existing value.
+// The error is ErrKeyval if the key is nil or has been freed.
 func (c *Comm) SetAttr(key *Keyval, value any) error {
 	k := c.newCall("SetAttr")
 	if err := k.check(); err != nil {
@@ -50,8 +50,7 @@ func (c *Comm) DeleteAttr(key *Keyval) error {
 	return k.attributeError(c.attributes.Delete(c, key))
 }
 
-// attributeError returns the call's error for err, which comes from package caching or from a copy or delete
-// function.
+// attributeError converts err, an error of package caching or of a copy or delete function, to an error of the call.
 func (k *call) attributeError(err error) error {
 	switch {
 	case err == nil:

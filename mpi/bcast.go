@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Bcast copies root's buf to the buf of every rank of c. All of them have the same length.
+// Bcast copies root's buf to the buf of every rank of c. All these slices must have the same length.
 func Bcast[T Element](ctx context.Context, c *Comm, buf []T, root int, opts ...Option) error {
 	return c.Bcast(ctx, bufferOf(buf), root, opts...)
 }
@@ -16,7 +16,7 @@ func Ibcast[T Element](c *Comm, buf []T, root int, opts ...Option) (Request, err
 	return c.Ibcast(bufferOf(buf), root, opts...)
 }
 
-// Bcast copies root's buffer to the buffer of every rank. All of them have the same number of bytes.
+// Bcast copies root's buffer to the buffer of every rank. All buffers must have the same number of bytes.
 func (c *Comm) Bcast(ctx context.Context, b Buffer, root int, opts ...Option) error {
 	return c.bcastCall("Bcast", &b, root, opts).wait(ctx)
 }

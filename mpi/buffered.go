@@ -10,8 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendBuffer limits the memory that buffered sends use (MPI 4.1, section 3.6), on a rank, a communicator or
-// several communicators.
+// SendBuffer limits the memory of buffered sends on a rank or on one or more communicators (MPI 4.1, section 3.6).
 type SendBuffer struct {
 	comm *Comm // for errors of Attach, Detach and Flush
 
@@ -21,8 +20,7 @@ type SendBuffer struct {
 	bytesUsed   int
 	sends       []bufferedSend
 	sendsPosted uint64 // number of sends so far
-	// spare holds the memory of messages that have been sent, for reuse. It is indexed by the bit length of
-	// their sizes.
+	// spare holds the memory of sent messages for reuse, indexed by the bit length of its size.
 	spare      [bits.UintSize + 1][][]byte
 	spareBytes int // number of bytes in spare
 	// failed holds the errors of buffered sends, which Detach and Flush report.
@@ -72,7 +70,7 @@ func (b *SendBuffer) isAttached() bool {
 	return b.attached
 }
 
-// sendBuffers lists the attached buffers of a rank. Finalize ends them.
+// sendBuffers lists the attached buffers of a rank, so that Finalize can wait for their messages.
 type sendBuffers struct {
 	mu   sync.Mutex
 	list []*SendBuffer
@@ -90,7 +88,7 @@ func (s *sendBuffers) remove(b *SendBuffer) {
 	s.list = slices.DeleteFunc(s.list, func(other *SendBuffer) bool { return other == b })
 }
 
-// AttachBuffer lets the rank's buffered sends hold copies of up to size bytes at a time. It applies to all
+// AttachBuffer allows the rank's buffered sends to hold copies of up to size bytes at a time. It applies to all
 // communicators without an attached buffer. Only the sizes of messages count; there is no overhead per message.
 func (c *Comm) AttachBuffer(size int) error {
 	k := c.newCall("AttachBuffer")
@@ -100,7 +98,7 @@ func (c *Comm) AttachBuffer(size int) error {
 	return c.proc.sendBuffer.attach(&k, size)
 }
 
-// Attach is like AttachBuffer, but for the communicators that use this buffer.
+// Attach is like AttachBuffer but applies to the communicators that use this buffer.
 func (b *SendBuffer) Attach(size int) error {
 	k := b.comm.newCall("Attach")
 	return b.attach(&k, size)
@@ -120,9 +118,9 @@ func (b *SendBuffer) attach(k *call, size int) error {
 	return nil
 }
 
-// DetachBuffer waits until all messages in the rank's buffer have been sent, detaches the buffer and returns
-// its size. The error contains the errors of buffered sends that failed. If ctx is done first, the buffer
-// remains attached, and the messages will still be sent.
+// DetachBuffer waits until all messages in the rank's buffer have been sent, detaches the buffer and returns its size.
+// The error contains the errors of buffered sends that failed. If ctx is done first, the buffer remains attached and
+// its messages are still sent.
 func (c *Comm) DetachBuffer(ctx context.Context) (int, error) {
 	k := c.newCall("DetachBuffer")
 	if err := k.check(); err != nil {
@@ -154,8 +152,8 @@ func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, erro
 	return size, failed.result(k.op)
 }
 
-// Flush waits until all messages that are currently in the buffer have been sent. The error contains the errors
-// of sends that have failed since the last Flush.
+// Flush waits until all messages currently in the buffer have been sent. The error contains the errors of sends that
+// failed since the last Flush.
 func (b *SendBuffer) Flush(ctx context.Context) error {
 	k := b.comm.newCall("Flush")
 	if err := b.drain(ctx, &k, b.comm.proc); err != nil {
@@ -179,7 +177,7 @@ func (k *call) bsend() error {
 	return k.comm.sendBuffer().send(k, &o)
 }
 
-// send copies a message and posts the copy. Afterwards, o describes the copy.
+// send copies the message that o describes, and posts the copy. On return, o describes the copy.
 func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,7 +223,7 @@ func (b *SendBuffer) allocate(n int) []byte {
 	return m[:n]
 }
 
-// storeSpare keeps the memory of a message for reuse, as long as the total is within the size of the buffer.
+// storeSpare keeps the memory of a message for reuse if the total stays within the size of the buffer.
 func (b *SendBuffer) storeSpare(m []byte) {
 	if cap(m) == 0 || b.spareBytes+b.bytesUsed+cap(m) > b.size {
 		return
@@ -235,7 +233,7 @@ func (b *SendBuffer) storeSpare(m []byte) {
 	*like = append(*like, m)
 }
 
-// freeSent frees the space of messages that have been sent.
+// freeSent frees the space of sent messages.
 func (b *SendBuffer) freeSent() {
 	kept := b.sends[:0]
 	for i := range b.sends {
@@ -291,7 +289,7 @@ func (b *SendBuffer) drain(ctx context.Context, k *call, p *process) error {
 	return nil
 }
 
-// awaitSends waits for messages in progress, and cancels them when ctx is done.
+// awaitSends waits for messages in progress and cancels them when ctx is done.
 func (b *SendBuffer) awaitSends(ctx context.Context, k call) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

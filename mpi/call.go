@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call holds the arguments of a call, which are also reported in its errors. It is filled in place and passed
-// by pointer, because copying it takes longer than checking it.
+// call holds the arguments of an MPI call, which errors of the call report. Functions fill it in place and pass it by
+// pointer, because copying it takes longer than checking it.
 type call struct {
 	comm *Comm
 	op   string
@@ -21,14 +21,14 @@ type call struct {
 	anyDatatype bool
 	peer        int // rank in the communicator
 	tag         int
-	// bytes is the message, or the receive buffer. If packedBuf is set, it is the packed copy of either.
+	// bytes is the message or the receive buffer, or its packed copy if packedBuf is set.
 	bytes     []byte
 	packedBuf *packedBuffer
-	// claim identifies the message to be received after a matched probe, or is 0.
+	// claim identifies the message to receive after a matched probe. It is 0 in any other call.
 	claim int
 }
 
-// set describes a message. It assigns the fields one by one, because a literal would be copied.
+// set sets the fields that describe a message. It assigns them one by one, because the compiler would copy a literal.
 func (k *call) set(c *Comm, op string, kind mpe.OpKind, peer, tag int) {
 	k.comm, k.op, k.kind, k.peer, k.tag = c, op, kind, peer, tag
 }
@@ -71,7 +71,7 @@ func (k *call) check() error {
 	return nil
 }
 
-// buildSend checks a send and describes it to the device in o. It must not be called for ProcNull.
+// buildSend checks a send and fills in o, its description for the device. It must not be called for ProcNull.
 func (k *call) buildSend(o *mpe.Operation) error {
 	comm := k.comm
 	if comm == nil || comm.freed.Load() {
@@ -104,7 +104,7 @@ func (k *call) checkPeerLimits(p *mpe.PeerInfo) error {
 	return k.checkWholeWords(p)
 }
 
-// buildRecv checks a receive and describes it to the device in o.
+// buildRecv checks a receive and fills in o, its description for the device.
 func (k *call) buildRecv(o *mpe.Operation) error {
 	var match mpe.Match
 	if err := k.match(&match); err != nil {
@@ -121,7 +121,7 @@ func (k *call) buildRecv(o *mpe.Operation) error {
 	return nil
 }
 
-// match checks the source and tag of a receive or a probe, and stores them in m.
+// match checks the source and tag of a receive or a probe and stores them in m.
 func (k *call) match(m *mpe.Match) error {
 	comm := k.comm
 	if comm == nil || comm.freed.Load() {
@@ -148,7 +148,7 @@ func (k *call) match(m *mpe.Match) error {
 	return nil
 }
 
-// maxSmallTag is the largest tag that fits in the one byte that profile v0.9 has for it.
+// maxSmallTag is the largest tag in profile v0.9, whose headers have one byte for the tag.
 const maxSmallTag = 255
 
 func (k *call) tagError(p *mpe.PeerInfo) error {
@@ -164,7 +164,7 @@ func (k *call) checkWholeWords(p *mpe.PeerInfo) error {
 	return nil
 }
 
-// wait waits for an operation and frees it. After a receive, to describes the message.
+// wait waits for an operation and frees it. After a receive, it stores the status of the message in to.
 func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
 	st, err := op.Await(ctx)
 	err = k.finish(to, st, err)
@@ -172,7 +172,7 @@ func (k *call) wait(ctx context.Context, op mpe.Op, to *Status) error {
 	return err
 }
 
-// finish translates the outcome of an operation, as reported by the device.
+// finish translates the outcome that the device reports for an operation.
 func (k *call) finish(to *Status, st *mpe.Status, err error) error {
 	*to = emptyStatus
 	switch {

@@ -68,8 +68,8 @@ func (c *Comm) firstRanks(ctx context.Context, op string, n int) (*Comm, error) 
 	return c.split(ctx, op, color, 0)
 }
 
-// CartMap returns the rank that the calling rank would have in a grid made by CartCreate with reorder, or
-// Undefined if it would be outside the grid (MPI_Cart_map). It is local.
+// CartMap returns the rank that CartCreate with reorder would give the calling rank, or Undefined if that rank would be
+// outside the grid (MPI_Cart_map). The call is local.
 func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
 	k := c.newCall("CartMap")
 	n, err := k.checkGrid(dims, periods)
@@ -165,7 +165,7 @@ func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err err
 	return t.neighborAt(c.rank, dimension, -displacement), t.neighborAt(c.rank, dimension, displacement), nil
 }
 
-// neighborAt returns the rank that is by steps away from rank in a dimension. by must not exceed the size of the
+// neighborAt returns the rank at a distance of by steps from rank in a dimension. by must not exceed the size of the
 // dimension.
 func (t *cart) neighborAt(rank, dimension, by int) int {
 	stride := 1

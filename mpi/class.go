@@ -13,7 +13,7 @@ import (
 )
 
 // Class is an error class of the MPI standard. errors.Is(err, ErrTruncate) reports whether err has that class. The
-// numbers are the same as in Open MPI.
+// numbers match Open MPI's.
 type Class int //nolint:errname // the standard calls it a class
 
 // The error classes.
@@ -40,7 +40,7 @@ const (
 	ErrPending               // a request that is not done
 )
 
-// Classes with higher numbers, which are also the same as in Open MPI.
+// Classes with higher numbers, which also match Open MPI's.
 const (
 	ErrNoMem  Class = 34 // memory is exhausted, or a limit on operations or messages is reached
 	ErrKeyval Class = 36 // a keyval that does not exist
@@ -79,7 +79,7 @@ func (c Class) String() string {
 	return classNames[c][0]
 }
 
-// Error lets a class be a target of errors.Is.
+// Error implements error, which makes a class a valid target of errors.Is.
 func (c Class) Error() string {
 	if c < 0 || int(c) >= len(classNames) || classNames[c][0] == "" {
 		return c.String()
@@ -125,7 +125,7 @@ var deviceClasses = []struct {
 	{collective.ErrCallFailed, ErrOther},
 }
 
-// refusals maps the error class of a rejected collective call to the cause that is sent to the other ranks.
+// refusals maps the error class of a rejected collective call to the cause sent to the other ranks.
 var refusals = map[Class]collective.FailureCause{
 	ErrBuffer: collective.CauseBuffer, ErrCount: collective.CauseCount, ErrType: collective.CauseDatatype,
 	ErrOp:   collective.CauseOperation,

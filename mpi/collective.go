@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// collectiveCall is a call that all members of a communicator make. It is recycled once it is done.
+// collectiveCall describes a collective call. Later calls reuse its memory.
 type collectiveCall struct {
 	call  call
 	devOp collective.Operation
@@ -26,21 +26,20 @@ type collectiveCall struct {
 // callSequence orders the collective calls of a communicator.
 type callSequence struct {
 	mu sync.Mutex
-	// lastNumber is the number of the latest call. Numbers go from 1 to tagAgree−1, cyclically. Devices use 0 for
-	// their own messages.
+	// lastNumber is the number of the latest call, from 1 to tagAgree−1; the next number after that is 1 again. Devices
+	// use 0 for their own messages.
 	lastNumber int
-	// matchByOrder is set if messages of some members match by their order alone. In that case only one call may be in
-	// progress. inProgress is the name of that call, or "".
+	// matchByOrder is set if messages of some members match by their order alone. Only one call may then be in
+	// progress; inProgress is its name, or "" if no call is.
 	matchByOrder bool
 	inProgress   string
 }
 
-// newCollective begins the description of a call on elements. If the description is invalid, post reports the
-// error.
+// newCollective begins the description of a call on elements of type e. post reports errors in the description.
 func (c *Comm) newCollective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
 	k := c.newCall(name)
 	if err := k.checkIntra(); err != nil {
-		// Until post returns the error, the call is described as if it had only one rank.
+		// The description has one rank, so that other methods can use it until post returns the error.
 		x := &collectiveCall{call: k, elem: e, err: err}
 		x.devOp.Call.Ranks = 1
 		return x
@@ -66,7 +65,7 @@ func (x *collectiveCall) recordError(class Class, format string, args ...any) {
 	}
 }
 
-// setRoot sets the root, and reports whether it is the caller.
+// setRoot sets the root and reports whether the caller is the root.
 func (x *collectiveCall) setRoot(root int) bool {
 	c := &x.devOp.Call
 	if root < 0 || root >= c.Ranks {
@@ -79,7 +78,8 @@ func (x *collectiveCall) setRoot(root int) bool {
 // elementCount returns the number of elements in a buffer.
 func (x *collectiveCall) elementCount(buf []byte) int { return len(buf) / x.elem.size }
 
-// post hands the call to the device. A call uses up its number even if it fails.
+// post hands the call to the device. Even a failed call consumes a number, because other members may have posted the
+// call.
 func (x *collectiveCall) post() (mpe.Op, error) {
 	comm := x.call.comm
 	if x.devOp.Members == nil {
@@ -147,7 +147,7 @@ func (x *collectiveCall) start() (Request, error) {
 	return r, nil
 }
 
-// recycle recycles the call once the device is done with it.
+// recycle makes the call's memory available to later calls. The device must be done with the call.
 func (x *collectiveCall) recycle() {
 	comm := x.call.comm
 	if t := &comm.callSequence; t.matchByOrder {
@@ -161,7 +161,7 @@ func (x *collectiveCall) recycle() {
 	comm.proc.collectives.Put(x)
 }
 
-// preparedCall is a call, on an intracommunicator or an intercommunicator, that has been fully described.
+// preparedCall is a fully described collective call on an intracommunicator or an intercommunicator.
 type preparedCall interface {
 	wait(ctx context.Context) error
 	start() (Request, error)

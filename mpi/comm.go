@@ -30,19 +30,19 @@ type Comm struct {
 	agreementCount atomic.Uint32
 	// broken is set if a call of Dup or Split failed halfway.
 	broken atomic.Bool
-	// roundCount counts the calls that are implemented as a round.
+	// roundCount counts the calls implemented as rounds.
 	roundCount atomic.Uint32
 	// channelCount counts calls of PsendInit.
 	channelCount atomic.Uint32
-	// origins holds the call sites of resting sends. The lock of process.resting guards it.
+	// origins describes the calls that started resting sends. The lock of process.resting guards it.
 	origins [len(origins)]mpe.Origin
 	// buffers holds the send buffers set by SetSendBuffers.
 	buffers atomic.Pointer[[]*SendBuffer]
-	// attributes holds the values that are cached under Keyvals.
+	// attributes holds the values cached under Keyvals.
 	attributes caching.Attributes[*Comm]
 	// topology may be nil.
 	topology topology
-	// remote is the other group of an intercommunicator, or nil.
+	// remote is the remote group of an intercommunicator, and nil in an intracommunicator.
 	remote *Group
 
 	mu   sync.Mutex
@@ -56,13 +56,12 @@ type member struct {
 	hasWireLimits bool
 }
 
-// newIntracomm makes a communicator of group. The calling rank must be a member.
+// newIntracomm returns a communicator of group, of which the calling rank must be a member.
 func (p *process) newIntracomm(number uint32, group *Group, name string) *Comm {
 	return p.newComm(number, group, group, name)
 }
 
-// newComm makes a communicator of group whose messages go to the ranks of others, which is either group itself
-// or the remote group.
+// newComm returns a communicator of group that sends messages to the ranks of others: group itself or the remote group.
 func (p *process) newComm(number uint32, group, others *Group, name string) *Comm {
 	comm := &Comm{proc: p, number: number, group: group, rank: group.Rank(), name: name}
 	comm.worldToLocal = make([]int32, len(p.peers))
@@ -165,7 +164,7 @@ func (c *Comm) Name() string {
 	return c.name
 }
 
-// SetName sets the communicator's name, which appears in error messages. It is local.
+// SetName sets the communicator's name, which appears in error messages. The call is local.
 func (c *Comm) SetName(name string) {
 	if c == nil {
 		return
@@ -175,7 +174,7 @@ func (c *Comm) SetName(name string) {
 	c.name = name
 }
 
-// String returns the name, or a description if there is no name.
+// String returns the name, or a description of a communicator without a name.
 func (c *Comm) String() string {
 	if c == nil {
 		return "the nil communicator"

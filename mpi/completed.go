@@ -2,9 +2,9 @@ package mpi
 
 import "sync"
 
-// completed holds the requests of sends that were complete when their call returned and that have not been
-// waited for yet. It uses one bit per request, because a program may have millions of them. All these requests
-// share a core; the generation in a handle is the number of its request.
+// completed holds the requests of sends that completed before their call returned, until the program waits for them. It
+// uses one bit per request, because a program may have millions of such requests. They share a core, and the generation
+// in a handle is the number of its request.
 type completed struct {
 	core       core
 	mu         sync.Mutex
@@ -19,7 +19,7 @@ const (
 	completedMask = 1<<completedBits - 1
 )
 
-// completedPage has one bit per number. The bit is set until the request is waited for.
+// completedPage holds one bit per number, set until the program waits for the request.
 type completedPage struct {
 	bits    [(completedMask + 1) / 64]uint64
 	bitsSet int
@@ -44,7 +44,7 @@ func (q *completed) add() Request {
 	return Request{&q.core, number}
 }
 
-// pageOf returns the page of a number, or nil. The caller holds the lock.
+// pageOf returns the page of a number, or nil if the page has been deleted. The caller must hold the lock.
 func (q *completed) pageOf(number uint64) *completedPage {
 	if number>>completedBits == q.lastNumber>>completedBits {
 		return q.newest
@@ -60,7 +60,7 @@ func (q *completed) contains(number uint64) bool {
 	return p != nil && p.bits[i/64]>>(i%64)&1 != 0
 }
 
-// remove makes the handles of a request stale.
+// remove removes a request, whose handles become stale.
 func (q *completed) remove(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

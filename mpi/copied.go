@@ -21,8 +21,8 @@ type Blocks struct {
 	blocks  []Block
 	length  int64 // has the same meaning as in Buffer
 	inPlace bool
-	// sliceType, if not nil, is the datatype of the elements of a slice, and blocks is nil. Rank i then has counts[i]
-	// elements at displs[i]. If displs is nil, the blocks follow each other.
+	// sliceType is the datatype of a slice's elements, or nil if blocks describes the blocks. Rank i has counts[i]
+	// elements at displs[i], or directly after the previous rank's if displs is nil.
 	sliceType      *datatype.Type
 	counts, displs []int
 }
@@ -60,7 +60,7 @@ func blocksOf[T Element](buf []T, counts, displs []int) Blocks {
 	}
 }
 
-// sliceBytes returns the memory of blocks that were made by blocksOf.
+// sliceBytes returns the memory of blocks made by blocksOf.
 func (b *Blocks) sliceBytes() []byte { return unsafe.Slice((*byte)(b.base), b.length) }
 
 // buffer returns the buffer of block i.
@@ -80,7 +80,7 @@ func (b *Blocks) buffer(i int) Buffer {
 	return one
 }
 
-// packedCopies holds packed copies of elements that are not contiguous.
+// packedCopies holds packed copies of non-contiguous elements.
 type packedCopies struct {
 	packed []byte
 	// unpackTo lists the buffers to which packed copies must be unpacked when the call is done.
@@ -93,7 +93,7 @@ type unpackTarget struct {
 	offset int
 }
 
-// emptied returns the memory, emptied so that another call can use it.
+// emptied returns the copies with their memory but without contents, for reuse by another call.
 func (c *packedCopies) emptied() packedCopies {
 	clear(c.unpackTo)
 	return packedCopies{packed: c.packed[:0], unpackTo: c.unpackTo[:0]}
@@ -106,8 +106,8 @@ func (c *packedCopies) reserve(n int) {
 	}
 }
 
-// add appends space for the packed elements of a buffer, and returns that space. If load is set, add packs the
-// elements into it.
+// add appends space for the packed elements of a buffer and returns that space. If load is set, add packs the elements
+// into the space. If back is set, unpackReceived will unpack them from there.
 func (c *packedCopies) add(buffer *Buffer, load, back bool) []byte {
 	at, n := len(c.packed), int(buffer.count*buffer.datatype.Size())
 	c.reserve(n)

@@ -13,24 +13,22 @@ type core struct {
 	// generation counts the requests that have used this core. A handle with a different generation is stale.
 	generation uint64
 	call       call
-	// op is the device operation of an active request. It keeps the outcome until it is freed. It is freed with
-	// the lock held, so that a cancel never reaches an operation that has been freed.
+	// op is the device operation of an active request. It keeps the outcome until it is freed. Before that, op is set
+	// to nil with the lock held, so that Cancel never reaches a freed operation.
 	op mpe.Op
 	// collective is set for requests of collective calls.
 	collective *collectiveCall
-	// done is set if the request is complete without an operation, for example because its peer is ProcNull,
-	// until it is waited for.
+	// done is set while a request that completed without an operation, for example because its peer is ProcNull, has
+	// not been waited for.
 	done        bool
 	persistence persistence
 	// hasWaiter is set while a goroutine waits for the request. That goroutine frees the request.
 	hasWaiter bool
-	// deviceOwned is set if the core belongs to the device's operation. The core is then freed together with the
-	// operation.
+	// deviceOwned is set if the device's operation owns the core, which is then reused together with the operation.
 	deviceOwned bool
-	// completed, if not nil, owns this core. The core then serves the handles of all requests in completed, and
-	// uses no other field.
+	// completed is set if all requests in it share this core. The core then uses no other field.
 	completed *completed
-	// resting, if not nil, owns this core in the same way.
+	// resting is set if all requests in it share this core, in the same way.
 	resting *restingRequests
 }
 
@@ -59,7 +57,7 @@ func (k *call) newCore(op mpe.Op) *core {
 	return c
 }
 
-// finish returns the outcome of the operation, and unlocks the core.
+// finish returns the outcome of the operation, frees the operation and unlocks the core.
 func (c *core) finish(to *Status, st *mpe.Status, err error) error {
 	err = c.call.finish(to, st, err)
 	if err == nil && c.collective != nil {
@@ -72,7 +70,7 @@ func (c *core) finish(to *Status, st *mpe.Status, err error) error {
 	return err
 }
 
-// takeOutcome returns the outcome of a request without an operation, and unlocks the core.
+// takeOutcome returns the outcome of a request without an operation and unlocks the core.
 func (c *core) takeOutcome(to *Status) error {
 	*to = emptyStatus
 	if !c.done {
@@ -84,14 +82,14 @@ func (c *core) takeOutcome(to *Status) error {
 	return nil
 }
 
-// busyError returns the error for a call on a request that another goroutine waits for, and unlocks the core.
+// busyError returns the error for a call on a request that another goroutine waits for. It unlocks the core.
 func (c *core) busyError() error {
 	defer c.mu.Unlock()
 	return c.call.failf(ErrRequest, "another goroutine is already waiting for the request")
 }
 
-// release makes a request inactive, or its handles stale, and unlocks the core. The caller then frees the device's
-// operation.
+// release makes a persistent request inactive, or the handles of any other request stale. It unlocks the core. The
+// caller must then free the device's operation.
 func (c *core) release() {
 	c.done = false
 	if c.persistence != once {
@@ -152,7 +150,7 @@ func (r Request) state() state {
 	return active
 }
 
-// abort cancels an active request because ctx is done. Wait and Test will still return the outcome.
+// abort cancels an active request because ctx is done. Wait and Test still return the outcome.
 func (r Request) abort(ctx context.Context) {
 	c := r.core
 	if c == nil || c.completed != nil {
@@ -170,9 +168,9 @@ func (r Request) abort(ctx context.Context) {
 	}
 }
 
-// notify registers n, which will receive a value when the request ends. If n is nil, notify unregisters it.
-// notify returns the process of an active request, or nil if the request is done. taken reports whether another
-// goroutine waits for the request.
+// notify registers n to receive a value when the request completes, or unregisters the channel if n is nil. It returns
+// the process of an active request, or nil if the request is done. taken reports whether another goroutine waits for
+// the request.
 func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	c := r.core
 	if c == nil || c.completed != nil {
@@ -194,15 +192,15 @@ func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	return c.call.comm.proc, false
 }
 
-// freedOps holds the operations of requests that were freed before they were done.
+// freedOps holds the operations of requests freed before they were done.
 type freedOps struct {
 	mu   sync.Mutex
 	ops  []mpe.Op
 	next int
 }
 
-// add adds an operation. It also checks two other operations and frees them if they are done, so that the list
-// does not grow much beyond the number of operations in progress.
+// add adds an operation. It also frees up to two completed operations, so that the list does not grow much beyond the
+// number of operations in progress.
 func (f *freedOps) add(op mpe.Op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 // of c, and the attributes returned by their copy functions. All members must call Dup (collective). If a copy
 // function fails, this rank gets no new communicator.
 //
-// Dup fails if a member's wire does not support communicators, as is the case with deployed nodes; use Create
-// to make a communicator of the other ranks. If ctx is done before all members have called Dup, some members
-// may have the new communicator while others do not. From then on, Dup and Split fail on c; other calls work.
+// Dup fails if the wire of a member, such as a deployed node, does not support communicators; use Create to make a
+// communicator of the other ranks. If ctx is done before all members have called Dup, some members may have the new
+// communicator while others do not. From then on, Dup and Split fail on c; other calls work.
 func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
 	number, _, err := c.agree(ctx, "Dup", 0, 0)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *Comm) rejectCreation(class Class) {
 	}
 }
 
-// failCreation makes the call fail on the other members, and returns err.
+// failCreation makes the call fail on the other members and returns err.
 func (c *Comm) failCreation(err error) error {
 	c.rejectCreation(ClassOf(err))
 	return err
@@ -132,8 +132,8 @@ func (c *Comm) newAgreement(k call, members []int, tag int) *agreement {
 	}
 }
 
-// check returns an error if a member cannot be in a communicator. It is called before anything is sent to any
-// member.
+// check returns an error if a member's wire does not support communicators. It must be called before anything is sent
+// to a member.
 func (a *agreement) check() error {
 	c := a.call.comm
 	if bad := c.worldOnly(a.members); len(bad) > 0 {

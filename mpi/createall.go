@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// CreateAll is like Create, but all members of c call it (MPI_Comm_create, section 7.4.2). The groups that they
-// pass must be identical or disjoint, and may be empty. A rank outside its group gets nil. The error is
-// ErrGroup if a group contains ranks that are not in c, or if a member of the group passed a different one.
-// CreateAll has the same requirements on c as Split.
+// CreateAll is like Create, but all members of c call it (MPI_Comm_create, section 7.4.2). The groups that they pass
+// must be identical or disjoint, and may be empty. A rank outside its group gets nil. The error is ErrGroup if a group
+// contains ranks outside c, or if a member of the group passed a different group. CreateAll has the same requirements
+// on c as Split.
 //
 // On an intercommunicator, all ranks of a side pass the same group of ranks of that side. The result is an
 // intercommunicator, or nil if one of the groups is empty.
@@ -40,7 +40,8 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	return c.proc.newIntracomm(number, group, ""), nil
 }
 
-// groupColor returns a color for the members of a group, and the calling rank's number in the group.
+// groupColor returns a color that only the members of a group pass, and the calling rank's number in the group as the
+// key.
 func (k *call) groupColor(group, of *Group) (color, key int, err error) {
 	in := of.rankIndex()
 	for _, r := range group.members() {
@@ -87,7 +88,7 @@ func (c *Comm) SplitType(ctx context.Context, kind SplitType, key int) (*Comm, e
 	return c.split(ctx, op, color, key)
 }
 
-// thisHostColor is the color of all programs on this host.
+// thisHostColor returns the color that all programs on this host pass.
 var thisHostColor = sync.OnceValue(func() int {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // empty except on Linux; then only the name is used
 	name, _ := os.Hostname()                                  // if empty, only the kernel is used

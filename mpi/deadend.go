@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// When an FPGA cannot continue with a message, other operations may depend on it: they may need its answer, or
-// the answer of another FPGA that is waiting for it. A call that waits for several operations therefore stops
-// waiting if one of them has failed for this reason.
+// An FPGA that cannot continue with a message may block other operations: those that need its answer, and those that
+// need the answer of another FPGA waiting for it. A call that waits for several operations therefore stops waiting once
+// one of them has failed because its peer cannot continue.
 
 // isPeerStuck reports whether an operation has failed because its peer cannot continue. An error of the message itself,
 // such as excessive length, does not affect other operations.
@@ -20,8 +20,8 @@ func isPeerStuck(err error) bool {
 		errors.Is(err, handshake.ErrDeadEnd)
 }
 
-// severity ranks the errors of operations that ended together. Root causes come first, then errors that only
-// report an earlier error, then pending operations.
+// severity orders the errors of operations that ended together: 0 for a root cause, 1 for an error that only reports an
+// earlier one, 2 for a pending operation.
 func severity(err error) int {
 	switch {
 	case ClassOf(err) == ErrPending:
@@ -32,7 +32,7 @@ func severity(err error) int {
 	return 0
 }
 
-// errOtherHalf cancels one half of a Sendrecv when the other half fails.
+// errOtherHalf is the cause with which one half of a Sendrecv is cancelled when the other half fails.
 var errOtherHalf = errors.New("the other half of the call failed")
 
 // causedBySend reports whether the receive of a Sendrecv failed because its send failed.
@@ -41,15 +41,15 @@ func causedBySend(recv, send error) bool {
 		!errors.Is(send, handshake.ErrDeadEnd) && isPeerStuck(send)
 }
 
-// abandonedCtx is a context that has been cancelled with the cause errOtherHalf.
+// abandonedCtx is a context cancelled with the cause errOtherHalf.
 var abandonedCtx = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errOtherHalf)
 	return ctx
 }()
 
-// awaitBoth waits until both operations are complete, or until one has failed because its peer cannot continue.
-// It returns the context to use for the final wait.
+// awaitBoth waits until both operations are complete, or until one has failed because its peer cannot continue. It
+// returns the context for the final wait: ctx, or abandonedCtx to cancel the pending operation.
 func (p *process) awaitBoth(ctx context.Context, op, b mpe.Op) context.Context {
 	wake := wakeChans.Get().(chan struct{})
 	defer wakeChans.Put(wake)
@@ -89,11 +89,12 @@ func WaitBoth(ctx context.Context, recv, send Request) (Status, error) {
 	return st, recvErr
 }
 
-// gracePeriod is the time to wait for other operations after one has failed. A program attached to a daemon may learn
-// of other failures with the same cause a little later.
+// gracePeriod is the time that a call waits for its other operations after one has failed. A program attached to a
+// daemon may learn a little later of other failures with the same cause.
 const gracePeriod = 20 * time.Millisecond
 
-// awaitAll implements Foreign.AwaitAll. failed is set if another request has already failed because of its peer.
+// awaitAll implements Foreign.AwaitAll. failed is set if another request has already failed because its peer cannot
+// continue.
 func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 	wake := wakeChans.Get().(chan struct{})
 	defer wakeChans.Put(wake)
@@ -134,15 +135,16 @@ func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 	}
 }
 
-// remainingRequests holds the requests of a Waitall. The requests from index next on have not been taken.
+// remainingRequests holds the requests of a Waitall. The call has not yet returned the outcome of requests[next] and
+// later ones.
 type remainingRequests struct {
 	requests    []Request
 	next        int
-	peerFailed  bool // a request already taken failed because its peer cannot continue
+	peerFailed  bool // an earlier request failed because its peer cannot continue
 	leftPending bool // some requests are left pending
 }
 
-// isStuck waits for the remaining requests, and reports whether r is still pending and may never complete because
+// isStuck waits for the remaining requests. It reports whether r is still pending and may never complete because
 // another request failed.
 func (a *remainingRequests) isStuck(ctx context.Context, r Request) bool {
 	if done, _ := r.peekError(); done {
@@ -153,13 +155,13 @@ func (a *remainingRequests) isStuck(ctx context.Context, r Request) bool {
 	return a.leftPending && !done
 }
 
-// pendingError returns the error of a request that is left pending.
+// pendingError returns the error for a request that a call leaves pending.
 func (r Request) pendingError() error {
 	return r.core.call.failf(ErrPending, "another request of the call has failed, and this one may depend on it: "+
 		"wait for it again, or cancel it")
 }
 
-// peekError reports whether the request is done, and the error of its operation.
+// peekError reports whether the request is done and returns the error of its operation, without changing the request.
 func (r Request) peekError() (done bool, err error) {
 	c := r.core
 	if c == nil {

@@ -62,7 +62,7 @@ func balancedFactors(n, k int) []int {
 	least := math.MaxInt
 	var best []int
 	for high, most := range f.divisors {
-		// The smallest factor is at most the k-th root of n.
+		// The smallest factor is at most the k-th root of n, so a greater value of most cannot reduce the difference.
 		if most-integerRoot(n, k) > least {
 			break
 		}

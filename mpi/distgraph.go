@@ -145,7 +145,7 @@ const (
 	edgeWords    = 3
 )
 
-// exchangeEdges sends each edge to the ranks at its ends, and returns the edges of the calling rank.
+// exchangeEdges sends each edge to the ranks at its ends and returns the edges of the calling rank.
 func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (neighbors Neighbors,
 	err error) {
 	to := make([][]int64, c.Size())

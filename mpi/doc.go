@@ -91,8 +91,8 @@
 //     cannot receive an empty message. Anything else is ErrCount.
 //   - They distinguish float32 from int. Every other type travels as int. A []uint8 or
 //     []int8 receives both.
-//   - A probe does not know the length of their messages: Count is Undefined.
-//   - They know the world only. Dup, Split and similar calls on a communicator that has them
+//   - A probe cannot determine the length of their messages: Count returns Undefined.
+//   - They support only the world. Dup, Split and similar calls on a communicator that includes them
 //     return ErrComm; Create makes one without them. A matched probe ignores their messages.
 //   - Collective calls over the world are ordinary messages to them, with the same
 //     limits: whole words, no empty message (a barrier sends one word), tag 0, and

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Error is an error of this package. It contains the failed call, its arguments and the cause. errors.Is
-// compares it with a Class, and errors.As finds the cause, such as the *mpe.WaitError of an expired deadline,
-// which names the ranks that wait for each other. Causes use ranks of the world; the error itself uses ranks of
-// the communicator.
+// Error is an error of this package. It describes the failed call, its arguments and the cause. errors.Is compares it
+// with a Class, and errors.As finds the cause, such as the *mpe.WaitError of an expired deadline, which names the ranks
+// that wait for each other. Causes use ranks of the world; the error itself uses ranks of the communicator.
 type Error struct {
 	Class Class
 	// Op is the name of the call that failed, such as "Recv". For a request, it is the name of the call that

@@ -57,9 +57,9 @@ func (foreign) RefuseCollective(c *Comm, of coll.Collective, class Class) {
 }
 
 // RefuseCreation is like RefuseCollective, for a call that makes a communicator of all members of c, such as Split.
-// Methods of c that reject such a call do the same.
+// Methods of c that reject such a call notify the other members in the same way.
 func (foreign) RefuseCreation(c *Comm, class Class) { c.rejectCreation(class) }
 
-// OutOfRange encodes a rank or tag that is negative and must not be taken for a constant of this package, even if
-// n equals one. Calls reject the result, and their errors show n.
+// OutOfRange encodes a negative rank or tag n, so that calls do not mistake it for a constant of this package. They
+// reject the encoded value, and their errors show n.
 func (foreign) OutOfRange(n int) int { return outOfRangeOffset + n }

@@ -7,7 +7,7 @@ import (
 )
 
 // Gather concatenates the send slices of all ranks of c, in rank order, into recv of root. recv is ignored on other
-// ranks. All send slices have the same length. Root may pass its own block of recv as send.
+// ranks. All send slices must have the same length. Root may pass its own block of recv as send.
 func Gather[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
 	return c.Gather(ctx, bufferOf(send), bufferOf(recv), root, opts...)
 }

@@ -71,8 +71,8 @@ func (k *call) checkGraph(index, edges []int) error {
 	return nil
 }
 
-// GraphMap returns the rank that the calling rank would have in a graph made by GraphCreate with reorder, or
-// Undefined if it would be outside the graph (MPI_Graph_map). It is local.
+// GraphMap returns the rank that GraphCreate with reorder would give the calling rank, or Undefined if that rank would
+// be outside the graph (MPI_Graph_map). The call is local.
 func (c *Comm) GraphMap(index, edges []int) (int, error) {
 	k := c.newCall("GraphMap")
 	if err := k.checkGraph(index, edges); err != nil || c.rank >= len(index) {
@@ -81,8 +81,8 @@ func (c *Comm) GraphMap(index, edges []int) (int, error) {
 	return c.rank, nil
 }
 
-// Graph returns the graph that was passed to GraphCreate (MPI_Graph_get, MPI_Graphdims_get). The error is ErrTopology
-// if c has no graph.
+// Graph returns the graph passed to GraphCreate (MPI_Graph_get, MPI_Graphdims_get). The error is ErrTopology if c has
+// no graph.
 func (c *Comm) Graph() (index, edges []int, err error) {
 	k := c.newCall("Graph")
 	t, err := topologyOf[*graph](&k)

@@ -40,7 +40,7 @@ func (g *Group) members() []int {
 	return g.ranks
 }
 
-// callingRank returns the calling rank, which any non-nil group knows.
+// callingRank returns the calling rank, which every non-nil group stores.
 func callingRank(groups ...*Group) int {
 	for _, g := range groups {
 		if g != nil {
@@ -60,8 +60,8 @@ func (g *Group) Excl(ranks ...int) (*Group, error) {
 	return g.excl("Group.Excl", ranks)
 }
 
-// Range stands for the ranks First, First+Stride, First+2·Stride and so on, up to Last. Stride may be negative,
-// but not 0.
+// Range is the sequence of ranks First, First+Stride, First+2·Stride and so on, up to Last. Stride may be negative, but
+// not 0.
 type Range struct{ First, Last, Stride int }
 
 // RangeIncl is Incl with the concatenated ranges.
@@ -109,8 +109,8 @@ func (g *Group) excl(op string, ranks []int) (*Group, error) {
 	return out, nil
 }
 
-// checkDistinct returns an error unless the ranks are distinct and in the group. It returns a slice in which they are
-// marked.
+// checkDistinct returns an error unless the ranks are distinct and in the group. It returns a slice in which the given
+// ranks are marked.
 func (g *Group) checkDistinct(op string, ranks []int) ([]bool, error) {
 	marked := make([]bool, g.Size())
 	for _, r := range ranks {

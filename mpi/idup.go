@@ -48,8 +48,7 @@ func (c *Comm) Idup() (*Comm, Request, error) {
 type idup struct {
 	mpe.Op
 	newComm *Comm
-	// numbers holds the highest proposal. On an intercommunicator, it holds the proposals of all ranks of both
-	// groups.
+	// numbers holds the highest proposal or, on an intercommunicator, the proposals of all ranks of both groups.
 	numbers []uint32
 }
 

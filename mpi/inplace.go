@@ -14,8 +14,8 @@ func overlaps(a, b []byte) bool {
 	return at < bt+uintptr(len(b)) && bt < at+uintptr(len(a))
 }
 
-// setVectors sets two buffers of equal length, which is the length of the call. If both are the same memory, the
-// call is in place.
+// setVectors sets the buffers of a call that requires buffers of equal length. If both are the same memory, the call is
+// in place.
 func (x *collectiveCall) setVectors(send, recv []byte) {
 	operation := &x.devOp
 	operation.Call.Bytes = len(send)

@@ -9,9 +9,9 @@ import (
 // The other ranks of its group pass ProcNull, and the ranks of the other group pass the root's rank.
 const Root = -3
 
-// The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of
-// both groups must make these calls in the same order. A buffer has a block for each rank of the remote group.
-// In-place calls are not possible. A buffer that is ignored on a rank may be the zero value.
+// The collective calls on intercommunicators (section 6.2.3) exchange data between both groups. All members of both
+// groups must make these calls in the same order. A buffer has a block for each rank of the remote group. In-place
+// calls are not possible. A buffer ignored on a rank may be the zero value.
 //
 // All messages of a call are sent concurrently, each directly to the rank that needs the data. This is simple,
 // but not fast. Reductions combine the contributions in rank order, so all ranks get the same bits. If a call
@@ -25,8 +25,8 @@ func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 	return x, o
 }
 
-// checkInterRoot checks a root. The caller is the root if root is Root; it does not take part in the call if root is
-// ProcNull.
+// checkInterRoot checks a root argument: Root if the caller is the root, ProcNull if the caller takes no part in the
+// call, or else a rank of the remote group.
 func (x *collectiveCall) checkInterRoot(root int) {
 	if x.err == nil && root != Root && root != ProcNull && (root < 0 || root >= len(x.call.comm.members)) {
 		x.recordError(ErrRoot, "there is no rank %s in the remote group: give one of 0 to %d, Root or ProcNull",
@@ -158,7 +158,7 @@ func (x *collectiveCall) gatherRemote(o *round, recv *Buffer, blocks *Blocks) *r
 	return o
 }
 
-// blockAt returns n bytes at an offset. If n is 0, the offset may be out of range.
+// blockAt returns n bytes at an offset, which may be out of range if n is 0.
 func blockAt(all []byte, at, n int) []byte {
 	if n == 0 {
 		return nil
@@ -251,8 +251,8 @@ func (c *Comm) interReduce(name string, send, recv *Buffer, op Op, root int) *ro
 	return o
 }
 
-// recvReduced receives a vector from each rank of the remote group. The vectors are reduced, and the result is
-// stored in into without its first skip and last rest bytes.
+// recvReduced receives a vector from each rank of the remote group, reduces these vectors, and stores the result in
+// into without its first skip and last rest bytes.
 func (o *round) recvReduced(into []byte, skip, rest int) {
 	if !o.assignTag() {
 		return

@@ -108,7 +108,7 @@ func (c *Comm) isLocalFirst() bool { return c.group.ranks[0] < c.remote.ranks[0]
 type intercommSetup struct {
 	*agreement
 	leader int // index of the local leader
-	// peerComm, remoteLeader and tag are the address of the other leader. Only the local leader uses them.
+	// peerComm, remoteLeader and peerTag address messages to the other leader. Only the local leader uses them.
 	peerComm     uint32
 	remoteLeader int // rank of the world
 	peerTag      int
@@ -171,8 +171,8 @@ func decodeRanks(b []byte) []int {
 	return ranks
 }
 
-// bcastGroup sends the remote group, which the leader has received, to the members. If the leader failed to
-// receive it, it sends an empty group.
+// bcastGroup sends the remote group from the leader to the other local members. A leader that failed to receive the
+// remote group sends an empty one.
 func (x *intercommSetup) bcastGroup(ctx context.Context, failed error) error {
 	var n [4]byte
 	binary.LittleEndian.PutUint32(n[:], uint32(len(x.remoteRanks)))
@@ -212,7 +212,7 @@ func (x *intercommSetup) bcastFromLeader(ctx context.Context, b []byte) error {
 	return x.runAll(ctx, to...)
 }
 
-// exchange gives every member of both groups the parts of all members, beginning with the local group.
+// exchange returns the parts of all members of both groups, the local group's first, on every member.
 func (x *intercommSetup) exchange(ctx context.Context, part []byte) ([]byte, error) {
 	local, err := x.agreement.exchange(ctx, part)
 	if err != nil {
@@ -244,7 +244,7 @@ func (c *Comm) RemoteGroup() *Group {
 // RemoteSize returns the number of ranks of the remote group (MPI_Comm_remote_size), or 0 for other communicators.
 func (c *Comm) RemoteSize() int { return c.RemoteGroup().Size() }
 
-// checkIntra is like check, and also rejects intercommunicators.
+// checkIntra is like check, but also rejects intercommunicators.
 func (k *call) checkIntra() error {
 	if err := k.check(); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (k *call) checkIntra() error {
 	return nil
 }
 
-// checkInter is like check, and also rejects communicators that are not intercommunicators.
+// checkInter is like check, but also rejects intracommunicators.
 func (k *call) checkInter() error {
 	if err := k.check(); err != nil {
 		return err

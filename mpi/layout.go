@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// blockLayout returns the layout of the blocks in a buffer, with counts[i] elements for rank i at displs[i]. If
-// displs is nil, the blocks follow each other. written must be set if the blocks will be written; they must not
-// overlap then.
+// blockLayout returns the layout of the blocks in a buffer, with counts[i] elements for rank i at displs[i]. If displs
+// is nil, the blocks follow each other. written must be set if the call writes the blocks, which must not overlap in
+// that case.
 func (x *collectiveCall) blockLayout(name string, buf []byte, counts, displs []int, written bool) coll.Layout {
 	ranks, have, size := x.devOp.Call.Ranks, x.elementCount(buf), x.elem.size
 	x.devOp.Call.Vector = true
@@ -52,7 +52,7 @@ func (x *collectiveCall) blockLayout(name string, buf []byte, counts, displs []i
 	return layout
 }
 
-// checkOverlap returns an error, recorded in the call, if blocks overlap.
+// checkOverlap records an error of the call if blocks overlap.
 func (x *collectiveCall) checkOverlap(name string, layout *coll.Layout) {
 	order := x.allocInts(len(layout.Sizes))
 	for i := range order {

@@ -16,8 +16,7 @@ type Message struct {
 	isProcNull bool
 }
 
-// Mprobe is like Probe, but takes the message out of matching, so that only the methods of the Message can
-// receive it.
+// Mprobe is like Probe but reserves the message, so that only Mrecv and the methods of the Message can receive it.
 //
 // The error is ErrComm if messages may come from a rank, such as a deployed node, whose wire does not support
 // tags or communicators. It is ErrOther if the limit on claimed messages is reached.

@@ -33,8 +33,8 @@ func (c *Comm) IneighborAllgatherv(send Buffer, recv Blocks) (Request, error) {
 	return c.neighborAllgather("IneighborAllgatherv", &send, nil, &recv).start()
 }
 
-// NeighborAlltoall sends a block of send to each destination, and receives a block from each source. All blocks
-// of a buffer have the same length.
+// NeighborAlltoall sends a block of send to each destination, and receives a block from each source. All blocks of a
+// buffer must have the same length.
 func (c *Comm) NeighborAlltoall(ctx context.Context, send, recv Buffer) error {
 	return c.neighborAlltoall("NeighborAlltoall", &send, &recv).wait(ctx)
 }
@@ -59,10 +59,9 @@ type neighborhood struct {
 	*round
 	x                     *collectiveCall
 	sources, destinations []int
-	// isGrid is set for a Cartesian topology, where an edge leads upwards at one end and comes from below at the
-	// other end.
+	// isGrid is set for a Cartesian topology, in which a message sent upwards arrives from below.
 	isGrid bool
-	// hasHoles is set if some blocks are not written.
+	// hasHoles is set if some receive blocks are not written, because their source is ProcNull.
 	hasHoles bool
 }
 
@@ -80,7 +79,7 @@ func (c *Comm) newNeighborhood(name string, e element) *neighborhood {
 	return n
 }
 
-// checkTopology is like check, and also rejects a communicator without a topology.
+// checkTopology is like check, but also rejects a communicator without a topology.
 func (k *call) checkTopology() error {
 	if err := k.check(); err != nil {
 		return err
@@ -91,9 +90,9 @@ func (k *call) checkTopology() error {
 	return nil
 }
 
-// postRecvs posts the receives in the order in which the sources send. Two ranks may have several edges between
-// them, and their messages match in this order. In each dimension of a grid, a rank sends to the lower
-// neighbour first, so the message from above comes first.
+// postRecvs posts the receives in the order in which the sources send, because messages on several edges between the
+// same two ranks match in that order. In each dimension of a grid, a rank sends to its lower neighbour first, so
+// postRecvs first posts the receive from above.
 func (n *neighborhood) postRecvs(block func(i int) []byte) {
 	for i := range n.sources {
 		if n.isGrid {
@@ -103,20 +102,20 @@ func (n *neighborhood) postRecvs(block func(i int) []byte) {
 	}
 }
 
-// blockFunc returns a function that returns the blocks of a buffer, one for each of ranks ranks.
+// blockFunc returns a function that returns block i of a buffer of ranks blocks.
 func (x *collectiveCall) blockFunc(ranks int, name string, b *Blocks, load, back bool) func(i int) []byte {
 	x.devOp.Call.Ranks = ranks
 	all, l := x.contiguousBlocks(name, b, load, back)
 	return func(i int) []byte { return blockAt(all, l.Offsets[i], l.Sizes[i]) }
 }
 
-// equalBlockFunc returns a function that returns the blocks of a buffer that consists of ranks blocks of equal length.
+// equalBlockFunc is like blockFunc for blocks of equal length.
 func (x *collectiveCall) equalBlockFunc(ranks int, name string, all []byte) func(i int) []byte {
 	x.checkEqualBlocks(name, all, ranks)
 	return func(i int) []byte { return equalBlock(all, i, ranks) }
 }
 
-// recvBlockFunc returns a function that returns the blocks of the receive buffer.
+// recvBlockFunc returns a function that returns block i of the receive buffer.
 func (n *neighborhood) recvBlockFunc(recv *Buffer, blocks *Blocks) func(i int) []byte {
 	if blocks != nil {
 		return n.x.blockFunc(len(n.sources), "recv", blocks, n.hasHoles, true)

@@ -8,16 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Number is the element type of messages. It includes only numbers whose size is the same on every machine,
-// unlike int and uint.
+// Number is the element type of messages. It excludes int and uint, whose size depends on the machine.
 type Number interface {
 	~int8 | ~int16 | ~int32 | ~int64 |
 		~uint8 | ~uint16 | ~uint32 | ~uint64 |
 		~float32 | ~float64 | ~complex64 | ~complex128
 }
 
-// asBytes returns the bytes of buf without copying them. They are in the machine's byte order; New has checked
-// that this is the wire's byte order.
+// asBytes returns the bytes of buf without copying them. They are in the machine's byte order, which is also the
+// wire's; New checks that.
 func asBytes[T any](buf []T) []byte {
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*int(unsafe.Sizeof(zero)))
@@ -29,8 +28,8 @@ func numberBuffer[T Number](buf []T) Buffer {
 		length: int64(len(asBytes(buf)))}
 }
 
-// wireType returns a datatype that is equivalent to TypeOf on the wire. The compiler evaluates it at compile time,
-// which makes each message faster. Among four-byte types, only float32 represents one half as nonzero.
+// wireType returns a datatype equivalent to TypeOf on the wire. The compiler evaluates it at compile time, which saves
+// time per message. It tells float32 from the integers of four bytes by dividing 1 by 2, which is 0 for integers.
 func wireType[T Number]() *datatype.Type {
 	var zero T
 	switch unsafe.Sizeof(zero) {

@@ -14,22 +14,22 @@ const (
 	// internalFlag is set in the communicator number of messages that the library itself sends between members of a
 	// communicator.
 	internalFlag = 1
-	// noNumber is proposed by a rank that has no numbers left.
+	// noNumber is the proposal of a rank that rejects the call or has no numbers left.
 	noNumber = math.MaxUint32
-	// firstUnique is the lowest number that is used without a claim.
+	// firstUnique is the lowest number of proposeUnique, whose numbers need no claim.
 	firstUnique = 1 << 31
 )
 
-// numbers assigns numbers to a rank's communicators. They are multiples of numberStep, and each is used once.
-// The members of a new communicator agree on the highest of their proposals, which is greater than every number
-// that any of them has used. Several agreements in progress may arrive at the same number; a member that takes
-// part in two of them then rejects the second.
+// numbers assigns numbers to a rank's communicators. The numbers are multiples of numberStep, and each is used only
+// once. The members of a new communicator agree on the highest of their proposals, which is greater than every number
+// that any of them has used. Several agreements in progress may arrive at the same number; a member that takes part in
+// two of them then rejects the second.
 type numbers struct {
 	mu sync.Mutex
 	// highest is the highest number used or proposed.
 	highest uint32
-	// inProgress is the number of agreements in progress. claimed holds the numbers that were claimed during any
-	// of them.
+	// inProgress is the number of agreements in progress. claimed holds the numbers claimed since inProgress was last
+	// 0.
 	inProgress int
 	claimed    map[uint32]struct{}
 	// uniqueProposals is the number of proposals made by proposeUnique.
@@ -53,8 +53,8 @@ func (n *numbers) end() {
 	}
 }
 
-// propose returns a number that this rank has not used, or noNumber. After a failed attempt, it skips a random
-// number of values, so that conflicting agreements do not conflict again.
+// propose returns a number that this rank has not used, or noNumber. After a failed attempt, it skips a random number
+// of values, so that agreements on the same number are unlikely to collide again.
 func (n *numbers) propose(attempt int) uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,8 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Op is an operation that combines elements. It is either predefined or made by OpOf. The zero Op is not an
-// operation.
+// Op is an operation that combines elements, either predefined or returned by OpOf. The zero Op is invalid.
 type Op struct {
 	builtin op.Op
 	// byteFunc is a function for elements of type elemType.
@@ -167,8 +166,7 @@ func (x *collectiveCall) setFunction(o Op, send, recv *Buffer) {
 	}
 }
 
-// callUnpacked calls a function on packed elements whose datatype is not contiguous. It first unpacks them into
-// memory.
+// callUnpacked calls a function on packed elements of a datatype that is not contiguous, after unpacking them.
 func callUnpacked(f func(in, inout unsafe.Pointer, count int, t *datatype.Type) error, in, inout []byte, n int64,
 	t *datatype.Type) error {
 	begin, end, err := t.Span(n)

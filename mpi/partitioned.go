@@ -14,24 +14,23 @@ import (
 // times. A send transmits its message once all partitions are ready. All partitions of a receive arrive
 // together, with the message.
 //
-// A send matches the receive with the same peer, communicator and tag, in the order of the calls of PsendInit
-// and PrecvInit. Each send has its own channel, and sends the channel's number to its receive. No other message
+// A send matches the receive with the same peer, communicator and tag, in the order of the calls of PsendInit and
+// PrecvInit. Each send has a private channel and sends its number to the matching receive, so that no other message
 // matches.
 type Partitioned struct {
 	mu   sync.Mutex
 	call call
-	// channel is the tag of the messages. It is 0 in a receive that does not know it yet; in that case, channelRecv is
-	// the operation that receives it into channelBytes.
+	// channel is the tag of the messages. In a receive, it is 0 until channelRecv has received the channel into
+	// channelBytes.
 	channel      int
 	channelRecv  mpe.Op
 	channelBytes [channelLen]byte
-	// ready marks the partitions of an active send that are ready. notReady is the number of partitions that are not
-	// ready.
+	// ready marks the ready partitions of an active send. notReady is the number of the other partitions.
 	ready    []bool
 	notReady int
 	active   bool
-	// op is the operation of the message, once it has been posted. If posting failed, err is set instead. When either
-	// is set, a value is sent to wakeup and to notify.
+	// op is the operation of a posted message. If posting failed, err is set instead. wakeup receives a value when
+	// either is set, and notify when the message is complete or has failed.
 	op           mpe.Op
 	err          error
 	wakeup       chan struct{}
@@ -39,9 +38,9 @@ type Partitioned struct {
 	outcomeTaken bool // the outcome has been returned
 }
 
-// Offsets that are added to a communicator's number for the messages of partitioned communication. Messages
-// with the first offset carry channel numbers, and have the program's tags. Messages with the second offset
-// carry data, and have channel numbers as tags.
+// Offsets added to a communicator's number for the messages of partitioned communication. Messages with the first
+// offset carry channel numbers and have the program's tags. Messages with the second offset carry data and have channel
+// numbers as tags.
 const (
 	channelNumOffset  = 2
 	channelDataOffset = 3
@@ -185,7 +184,7 @@ func (p *Partitioned) post() {
 	}
 }
 
-// fail ends a message that was never posted.
+// fail ends a message that was never posted, with error err, and wakes its waiters.
 func (p *Partitioned) fail(err error) {
 	p.err = err
 	p.wake()
@@ -231,8 +230,8 @@ func (p *Partitioned) Pready(low, high int) error {
 	return nil
 }
 
-// Parrived reports whether a partition of a receive is complete. It refers to the message started last, even after the
-// caller has waited for its request.
+// Parrived reports whether a partition of a receive is complete. It refers to the most recently started message, even
+// after the caller has waited for that message.
 func (p *Partitioned) Parrived(partition int) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -4,8 +4,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// SendInit returns a persistent request that performs Isend each time it is started. The request is inactive
-// before it is started, and again once it is done and has been waited for. Free releases it.
+// SendInit returns a persistent request that performs Isend each time it is started. The request is inactive until it
+// is started, and again after the caller has waited for it. Free releases the request.
 func SendInit[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	return c.SendInit(numberBuffer(buf), dest, tag)
 }
@@ -110,8 +110,7 @@ func (r Request) Start() error {
 	return nil
 }
 
-// Startall starts persistent requests in order. If one cannot be started, the requests before it remain
-// started.
+// Startall starts persistent requests in order. If it fails to start one, the requests before that one remain started.
 func Startall(requests []Request) error {
 	for i, r := range requests {
 		if err := r.Start(); err != nil {

@@ -23,9 +23,9 @@ type process struct {
 	sendBuffer      *SendBuffer
 	attachedBuffers sendBuffers
 	freedOps        freedOps
-	// completed holds the requests of sends that were complete at once.
+	// completed holds the requests of sends that completed before their call returned.
 	completed completed
-	// resting holds the requests of sends that wait for receives, if there are many of them.
+	// resting holds the requests of sends that the device keeps while many sends wait for receives.
 	resting   restingRequests
 	finalized atomic.Bool
 
@@ -73,9 +73,9 @@ func New(dev mpe.Device) (*Comm, error) {
 	return world, nil
 }
 
-// Finalize ends the rank's participation in the cluster. It deletes the attributes of Self, waits for buffered
-// sends and closes the device. c may be any communicator of the rank. No other goroutine may have a call in
-// progress. Requests that are still pending fail.
+// Finalize ends the rank's participation in the cluster. It deletes the attributes of Self, waits for buffered sends
+// and closes the device. c may be any communicator of the rank. No other goroutine may have a call in progress. Pending
+// requests fail.
 //
 // According to the standard, every rank should have received all messages sent to it before it calls Finalize.
 func (c *Comm) Finalize(ctx context.Context) error {

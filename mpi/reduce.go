@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Reduce combines the send slices of all ranks of c, element by element, into recv of root. All slices have the
-// same length. recv is ignored on other ranks. If root passes the same slice as send and recv, the slice holds
-// root's contribution.
+// Reduce combines the send slices of all ranks of c, element by element, into recv of root. All slices must have the
+// same length. recv is ignored on other ranks. If root passes the same slice as send and recv, the slice holds root's
+// contribution.
 func Reduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, root int, opts ...Option) error {
 	return c.Reduce(ctx, bufferOf(send), bufferOf(recv), op, root, opts...)
 }
@@ -18,9 +18,8 @@ func Ireduce[T Element](c *Comm, send, recv []T, op Op, root int, opts ...Option
 	return c.Ireduce(bufferOf(send), bufferOf(recv), op, root, opts...)
 }
 
-// Allreduce combines the send slices of all ranks of c, element by element, into recv of every rank. All slices
-// have the same length. If a rank passes the same slice as send and recv, the slice holds the rank's
-// contribution.
+// Allreduce combines the send slices of all ranks of c, element by element, into recv of every rank. All slices must
+// have the same length. If a rank passes the same slice as send and recv, the slice holds the rank's contribution.
 func Allreduce[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
 	return c.Allreduce(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }

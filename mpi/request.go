@@ -7,14 +7,13 @@ import "context"
 // time may wait for a request; meanwhile, Wait, Test and Free return ErrRequest in other goroutines. Any
 // goroutine may cancel it.
 //
-// Once a request is done and has been waited for, its memory is reused for later requests. Its handle is then
-// stale, and never refers to a later request. A persistent request instead becomes inactive until it is started
-// again or freed. Waiting for a stale handle, the zero value or an inactive request returns the empty status
-// immediately.
+// After a wait has returned a request's outcome, later requests reuse its memory. The handle is then stale, and never
+// refers to a later request. A persistent request instead becomes inactive until it is started again or freed. Waiting
+// for a stale handle, the zero value or an inactive request returns the empty status immediately.
 //
-// A request need not be waited for: it may be freed, or left to the garbage collector. If a send is queued
-// behind many other sends, some 60 bytes of its request are not collected. In any case, the buffer is in use
-// until the request is done.
+// A program need not wait for a request: it may free the request or leave it to the garbage collector. Of a send queued
+// behind many other sends, some 60 bytes are not collected. In any case, the buffer is in use until the request is
+// done.
 type Request struct {
 	core       *core
 	generation uint64
@@ -31,8 +30,8 @@ func (r Request) Wait(ctx context.Context) (st Status, err error) {
 // longer.
 func (r Request) wait(ctx context.Context, to *Status) error { return r.waitOneOf(ctx, to, nil) }
 
-// waitOneOf is like wait, for one of several requests. rest holds the requests that have not been waited for
-// yet. If one of them fails because its peer cannot continue, the request is left pending and the error is
+// waitOneOf is like wait, for one of several requests. rest holds the requests that have not been waited for yet. If
+// one of them fails because its peer cannot continue, while r is pending, waitOneOf leaves r pending and returns
 // ErrPending.
 func (r Request) waitOneOf(ctx context.Context, to *Status, rest *remainingRequests) error {
 	*to = emptyStatus
@@ -119,7 +118,7 @@ func (r Request) Test() (Status, bool, error) {
 	return status, true, err
 }
 
-// Active reports whether the request has been started and not been waited for since.
+// Active reports whether the request has been started and no wait has returned its outcome yet.
 func (r Request) Active() bool { return r.state() != inactive }
 
 // Peek is like Test, but does not complete the request (MPI_Request_get_status).
@@ -149,9 +148,9 @@ func (r Request) Peek() (Status, bool, error) {
 	return s, true, err
 }
 
-// Cancel requests that the request be cancelled. The caller must still wait for the request; the status reports
-// whether it was cancelled. A receive that has matched a message, and a send whose payload has been sent,
-// complete as usual.
+// Cancel asks the device to cancel the operation of the request. The caller must still wait for the request; the status
+// reports whether it was cancelled. A receive that has already matched a message completes as usual, and so does a send
+// whose payload has been sent.
 //
 // A collective call cannot be cancelled, because the other ranks would wait for it. It is abandoned if the
 // context passed to Wait is done.
@@ -212,7 +211,7 @@ func (r Request) Free() error {
 	return nil
 }
 
-// lock locks the core of a request, and returns an error if the request does not exist.
+// lock locks the core of a request. It returns an error if the request does not exist.
 func (r Request) lock(call string) (*core, error) {
 	c := r.core
 	if c == nil {

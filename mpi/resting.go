@@ -8,9 +8,9 @@ import (
 )
 
 // restingRequests holds the requests of sends that the device keeps for a rank because many other sends wait for the
-// same peer; a program may have millions of them. These requests share a core, and the generation in a handle
-// is the device's number of the send. A call on such a request wakes the send, which makes it an ordinary
-// request, and lets it rest again afterwards.
+// same peer; a program may have millions of them. These requests share a core, and the generation in a handle is the
+// device's number of the send. A call on such a request wakes the send, that is, turns it into an ordinary request, and
+// puts it to rest again afterwards.
 type restingRequests struct {
 	core       core
 	sends      mpe.RestingSends // nil if the device keeps no sends
@@ -18,11 +18,11 @@ type restingRequests struct {
 	wokenSends map[uint64]*wokenSend
 }
 
-// wokenSend is a send that has been made an ordinary request because calls are using it.
+// wokenSend is a resting send turned into an ordinary request while calls use it.
 type wokenSend struct {
 	Request
 	activeCalls int
-	notified    bool // counts as a call while a goroutine waits for one of several requests
+	notified    bool // a registered channel counts as an active call
 }
 
 // restingSends returns the restingRequests that own the request, or nil.
@@ -33,7 +33,7 @@ func (r Request) restingSends() *restingRequests {
 	return r.core.resting
 }
 
-// add leaves a send to the device, where it rests.
+// add puts a send to rest in the device and returns its request.
 func (q *restingRequests) add(k *call, op mpe.Op) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -43,15 +43,16 @@ func (q *restingRequests) add(k *call, op mpe.Op) Request {
 // origins lists the calls whose sends may rest.
 var origins = [...]string{"Isend", "Issend", "Irsend"}
 
-// origin describes the call to the device, without memory per message.
+// origin returns a description of the call for the device. Calls on a communicator share it, so it needs no memory per
+// message.
 func (k *call) origin() *mpe.Origin {
 	o := &k.comm.origins[max(slices.Index(origins[:], k.op), 0)]
 	o.Comm, o.Call = k.comm, k.op
 	return o
 }
 
-// wake returns the ordinary request of the send with the given number. It is valid until rest is called. If the
-// number is stale, so is the request.
+// wake turns the send with the given number into an ordinary request, which is valid until the caller calls rest. For a
+// stale number, it returns a stale request.
 func (q *restingRequests) wake(number uint64) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +81,8 @@ func (q *restingRequests) wakeLocked(number uint64) Request {
 	return a.Request
 }
 
-// rest ends one use of the ordinary request of the send with the given number.
+// rest ends one use of the ordinary request of the send with the given number. After the last use, the send rests again
+// unless it has been waited for or freed.
 func (q *restingRequests) rest(number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

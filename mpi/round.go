@@ -13,28 +13,26 @@ import (
 // Unlike the device's collective calls, a round that fails does not notify other ranks.
 type round struct {
 	x *collectiveCall
-	// proc is the process to whose pool the round returns after x.
+	// proc is the process to whose pool Free returns the round. By then, x may have been recycled.
 	proc *process
 	ops  []mpe.Op
 	// expectedLens holds the expected message length of each operation, or −1 for a send.
 	expectedLens []int
 	// peers holds the peer of each operation, as a rank in the communicator.
 	peers []int
-	// doneOps is the number of operations that are done, counted from the beginning of the list. err is the
-	// first error.
+	// doneOps is the number of operations at the beginning of ops whose outcome is known. err is the first error.
 	doneOps  int
 	err      error
 	finished bool
-	// reduceBlocks is set if the received blocks are to be reduced into result. Only the elements from byte skip on are
-	// used.
+	// reduceBlocks is set if finish must reduce the received blocks into result, beginning at byte skip of each block.
 	reduceBlocks bool
 	blocks       []byte
 	result       []byte
 	skip         int
 }
 
-// newRound begins the description of a call that is implemented as a round. Its buffers are added in the same
-// way as for other collective calls.
+// newRound begins the description of a call implemented as a round. The caller adds buffers as for other collective
+// calls.
 func (c *Comm) newRound(name string, e element, check func(*call) error) (*collectiveCall, *round) {
 	k := c.newCall(name)
 	if err := check(&k); err != nil {
@@ -55,10 +53,10 @@ func (c *Comm) newRound(name string, e element, check func(*call) error) (*colle
 	return x, o
 }
 
-// send adds a message to a rank of the communicator, unless it is ProcNull.
+// send starts sending b to a rank of the communicator. It does nothing if peer is ProcNull.
 func (o *round) send(peer int, b []byte) { o.add(mpe.OpSend, peer, b) }
 
-// recv adds a message from a rank of the communicator, unless it is ProcNull.
+// recv starts receiving a message from a rank of the communicator into b. It does nothing if peer is ProcNull.
 func (o *round) recv(peer int, b []byte) { o.add(mpe.OpRecv, peer, b) }
 
 func (o *round) add(kind mpe.OpKind, peer int, b []byte) {
@@ -67,7 +65,7 @@ func (o *round) add(kind mpe.OpKind, peer int, b []byte) {
 	}
 }
 
-// addMessage adds a message to or from a rank of the world. Errors call that rank peer.
+// addMessage starts a message to or from a rank of the world. Errors refer to that rank as peer.
 func (o *round) addMessage(kind mpe.OpKind, world, peer int, b []byte) {
 	x := o.x
 	if x.err != nil {
@@ -89,8 +87,8 @@ func (o *round) addMessage(kind mpe.OpKind, world, peer int, b []byte) {
 	o.ops, o.expectedLens, o.peers = append(o.ops, device), append(o.expectedLens, wanted), append(o.peers, peer)
 }
 
-// assignTag sets the tag for the messages of the call. It must be called after all checks. It returns false if one
-// of them failed.
+// assignTag assigns the tag for the messages of the call. It must be called after all checks, and returns false if a
+// check failed.
 func (o *round) assignTag() bool {
 	x := o.x
 	if x.err != nil {
@@ -127,7 +125,7 @@ func (o *round) start() (Request, error) {
 	return r, nil
 }
 
-// cancelOnError cancels the messages in flight, and returns the error that was found while the call was described.
+// cancelOnError returns the error found while the call was described, after cancelling the messages in flight.
 func (o *round) cancelOnError() error {
 	if o.x.err == nil {
 		return nil
@@ -170,8 +168,8 @@ func (o *round) Test() (mpe.Status, bool, error) {
 	return mpe.Status{}, true, o.finish()
 }
 
-// recordOutcome records the outcome of the next operation. After the first failure, the remaining operations are
-// cancelled.
+// recordOutcome records the outcome of the next operation. After the first failure, it cancels the remaining
+// operations.
 func (o *round) recordOutcome(st *mpe.Status, err error) {
 	if o.err != nil {
 		return

@@ -6,9 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Scan combines the send slices of ranks 0 up to the calling rank, element by element, into recv. All slices
-// have the same length. If a rank passes the same slice as send and recv, the slice holds the rank's
-// contribution.
+// Scan combines the send slices of ranks 0 up to the calling rank, element by element, into recv. All slices must have
+// the same length. If a rank passes the same slice as send and recv, the slice holds the rank's contribution.
 func Scan[T Element](ctx context.Context, c *Comm, send, recv []T, op Op, opts ...Option) error {
 	return c.Scan(ctx, bufferOf(send), bufferOf(recv), op, opts...)
 }

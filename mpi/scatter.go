@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Scatter splits root's send into one block for each rank of c, in rank order, and stores each block in that
-// rank's recv. send is ignored on other ranks. All recv slices have the same length. If root passes its own
-// block of send as recv, the block is not copied.
+// Scatter splits root's send into one block for each rank of c, in rank order, and stores each block in that rank's
+// recv. send is ignored on other ranks. All recv slices must have the same length. If root passes its own block of send
+// as recv, the block is not copied.
 func Scatter[T Element](ctx context.Context, c *Comm, send, recv []T, root int, opts ...Option) error {
 	return c.Scatter(ctx, bufferOf(send), bufferOf(recv), root, opts...)
 }

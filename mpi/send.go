@@ -114,7 +114,7 @@ func freeIfDone(op mpe.Op) bool {
 	return true
 }
 
-// nullRequest returns the request of a call with ProcNull, which is already done.
+// nullRequest returns the completed request of a call with ProcNull.
 func (k *call) nullRequest() (Request, error) {
 	if err := k.check(); err != nil {
 		return Request{}, err
@@ -122,7 +122,7 @@ func (k *call) nullRequest() (Request, error) {
 	return k.newRequest(nil, true), nil
 }
 
-// noMessageStatus returns the status of a call that has no message.
+// noMessageStatus returns the status of a call without a message.
 func (k *call) noMessageStatus() Status {
 	if k.isSend() {
 		return emptyStatus

@@ -16,7 +16,7 @@ const (
 	// ProcNull as a source or destination makes a call a no-op that succeeds immediately. It represents the
 	// neighbours beyond an edge.
 	ProcNull = -2
-	// Undefined stands for a rank, count, index or colour that does not exist.
+	// Undefined is the value of a rank, count, index or colour that does not exist.
 	Undefined = -32766
 	// TagUB is the largest tag.
 	TagUB = math.MaxInt32
@@ -30,9 +30,8 @@ type Status struct {
 	// Tag is the sender's tag. If the peer's wire does not support tags, it is the tag that the receive asked
 	// for, or 0 if that was AnyTag.
 	Tag int
-	// Bytes is the number of bytes in the buffer. For a probe, it is the number of bytes that a receive would
-	// put there. It is Undefined if a probe cannot know the length, because the SEND_REQUEST of a deployed node
-	// does not contain it.
+	// Bytes is the number of bytes received or, for a probe, the number of bytes that a receive would get. It is
+	// Undefined if a probe cannot know the length, because the SEND_REQUEST of a deployed node does not contain it.
 	Bytes int64
 	// Cancelled reports whether the operation was cancelled by Cancel.
 	Cancelled bool

@@ -42,8 +42,7 @@ func (c *Comm) Recv(ctx context.Context, b Buffer, source, tag int) (st Status, 
 	return st, err
 }
 
-// RecvStatus is like Recv, but writes the status to the variable that to points to. This saves the caller a
-// copy, which takes some nanoseconds.
+// RecvStatus is like Recv but writes the status to *to. This saves the caller a copy, which takes some nanoseconds.
 func (c *Comm) RecvStatus(ctx context.Context, b Buffer, source, tag int, to *Status) error {
 	var k call
 	k.set(c, "Recv", mpe.OpRecv, source, tag)
@@ -87,15 +86,15 @@ func (c *Comm) Ibsend(b Buffer, dest, tag int) (Request, error) {
 	return k.completedRequest(), nil
 }
 
-// Irecv starts Recv and returns. The buffer must not be accessed until the request has been waited for. Only
-// then does it contain the elements.
+// Irecv starts Recv and returns. The caller must not access the buffer until it has waited for the request. Only then
+// does the buffer contain the elements.
 func (c *Comm) Irecv(b Buffer, source, tag int) (Request, error) {
 	var k call
 	k.set(c, "Irecv", mpe.OpRecv, source, tag)
 	return k.startTyped(&b)
 }
 
-// SendInit makes a persistent request for Send, which Start starts.
+// SendInit returns a persistent request that performs Send each time Start starts it.
 func (c *Comm) SendInit(b Buffer, dest, tag int) (Request, error) {
 	var k call
 	k.set(c, "SendInit", mpe.OpSend, dest, tag)

@@ -78,8 +78,8 @@ func isFixed[T any]() bool {
 	return known.(bool)
 }
 
-// Buffer describes the memory of a message: a number of elements of a datatype. The methods of Comm transfer
-// buffers, as the functions of this package transfer slices. Elements that are not contiguous are copied.
+// Buffer describes the memory of a message: a number of elements of a datatype. The methods of Comm transfer buffers,
+// as the functions of this package transfer slices. Non-contiguous elements are copied.
 //
 // A Buffer has four words, because the compiler passes at most four in registers, and each copy in memory takes
 // some nanoseconds.
@@ -88,7 +88,7 @@ type Buffer struct {
 	base     unsafe.Pointer
 	count    int64
 	datatype *datatype.Type
-	// length is the number of bytes that begin at base, or one of the constants below.
+	// length is the number of bytes at base, or one of the constants below.
 	length int64
 }
 
@@ -196,7 +196,7 @@ func (b *Buffer) bytes(offset, n int64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(b.base, offset)), n)
 }
 
-// packedBuffer is a message whose elements are not contiguous. It has a packed copy of them.
+// packedBuffer holds a message of non-contiguous elements, and a packed copy of them.
 type packedBuffer struct {
 	Buffer
 	packed []byte
@@ -235,7 +235,7 @@ func (k *call) setBuffer(buffer *Buffer) error {
 	return nil
 }
 
-// growBytes returns n bytes. It reuses memory if that is large enough.
+// growBytes returns a slice of n bytes. It reuses memory if its capacity suffices.
 func growBytes(memory []byte, n int) []byte {
 	if cap(memory) < n {
 		return make([]byte, n)

@@ -33,8 +33,7 @@ func Waitall(ctx context.Context, requests []Request, statuses []Status) error {
 	return failed.result(op)
 }
 
-// Testall does the same as Waitall if all requests are done. Otherwise it returns false, and leaves the
-// requests unchanged.
+// Testall acts like Waitall if all requests are done. Otherwise it returns false and leaves the requests unchanged.
 func Testall(requests []Request, statuses []Status) (bool, error) {
 	const op = "Testall"
 	if err := checkStatuses(op, requests, statuses); err != nil {
@@ -65,8 +64,7 @@ func Waitany(ctx context.Context, requests []Request) (int, Status, error) {
 	return i, st, err
 }
 
-// Testany does the same as Waitany if one of the requests is done or none is active. Otherwise it returns
-// false.
+// Testany acts like Waitany if one of the requests is done or none is active. Otherwise it returns false.
 func Testany(requests []Request) (int, Status, bool, error) {
 	i, active := firstEnded(requests)
 	if i == Undefined {
@@ -137,7 +135,7 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	}
 	defer notifyAll(requests, nil)
 	for i == Undefined && pending > 0 && p != nil {
-		// Requests of other devices make progress as well, and also wake this goroutine.
+		// Requests of other devices also make progress and wake this goroutine.
 		if p.dev.Await(ctx, wake) != nil {
 			cancelAll(ctx, requests)
 		}
@@ -146,8 +144,8 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	return i
 }
 
-// notifyAll registers n, which will receive a value when one of the requests completes. If n is nil, notifyAll
-// unregisters it. It returns the process of an active request, or nil. If another goroutine waits for one of
+// notifyAll registers n to receive a value when one of the requests completes, or unregisters the channel if n is nil.
+// It returns the process of an active request, or nil if no request is active. If another goroutine waits for one of
 // the requests, taken is the index of that request and n is not registered; otherwise taken is Undefined.
 func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
 	for i, r := range requests {
@@ -163,14 +161,14 @@ func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
 	return p, Undefined
 }
 
-// cancelAll cancels all requests because ctx is done. Their outcomes can still be returned.
+// cancelAll cancels all requests because ctx is done. Later calls can still return their outcomes.
 func cancelAll(ctx context.Context, requests []Request) {
 	for _, r := range requests {
 		r.abort(ctx)
 	}
 }
 
-// recordOutcome records the outcome of a request, and stores its status in statuses[at] unless statuses is nil.
+// recordOutcome records the outcome of a request. It stores the status in statuses[at] unless statuses is nil.
 func (e *requestsError) recordOutcome(index int, st Status, err error, statuses []Status, at int) {
 	e.add(index, err)
 	if statuses != nil {

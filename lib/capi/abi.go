@@ -31,7 +31,7 @@ type abi struct {
 	constants map[string]int64
 	// handleLen is the length of a handle in bytes. In all ABIs, keyvals are ints.
 	handleLen int
-	// firstHandle is the handle of the first object that a program makes. Later objects have the handles that follow.
+	// firstHandle is the handle of the first object that a program makes. Later objects get the handles that follow.
 	firstHandle [numKinds]uint64
 	// null holds the null handle of each kind.
 	null [numKinds]uint64
@@ -46,12 +46,12 @@ type abi struct {
 // statusLayout holds the size and field offsets of a status.
 type statusLayout struct {
 	size, source, tag, err uintptr
-	// low and high are the offsets of the number of bytes, which is split into two words. high holds the bits
-	// from 32 on, shifted left by one; its bit 0 is set if the request was cancelled.
+	// low and high are the offsets of the two words of the number of bytes. The high word holds the bits from 32 on,
+	// shifted left by one; its bit 0 is set if the request was cancelled.
 	low, high uintptr
 }
 
-// ABI identifies an ABI. The shims of the ABI pass this number.
+// ABI is the number of an ABI, which its shims pass to the library.
 type ABI int
 
 // The ABIs.

@@ -14,18 +14,17 @@ type args struct {
 	lib  *Library
 	list *[maxArgs]uint64
 	*callEntry
-	// largeCounts is set if counts in memory have 64 bits, as they do in calls whose names end in _c.
+	// largeCounts is set if counts in memory have 64 bits, as in calls whose names end in _c.
 	largeCounts bool
-	// comm is the communicator whose error handler handles errors of the call. It may be nil.
+	// comm is the communicator whose error handler handles errors of the call, or nil.
 	comm *comm
-	// handler, if not nil, handles errors of a call without a communicator. handlerOwner is the handle of the
-	// object that handler belongs to.
+	// handler is the error handler of a call whose object is not a communicator, and nil in other calls. handlerOwner
+	// is the handle of that object.
 	handler      *errhandler
 	handlerOwner uint64
-	// inheritedBuffer is the send buffer of a session, if an argument is a group or communicator from that session,
-	// or nil.
+	// inheritedBuffer is the send buffer of the session that a group or communicator argument comes from, or nil.
 	inheritedBuffer *mpi.SendBuffer
-	// skipHandler is set if the error is only returned to the caller, and no handler is called.
+	// skipHandler is set if the call returns its error without calling an error handler.
 	skipHandler bool
 	// operands holds the operands of a collective call. It is allocated separately because other calls do not
 	// need it.
@@ -37,7 +36,7 @@ const maxArgs = 16
 
 func (a *args) int(i int) int { return int(int32(a.list[i])) }
 
-// count returns a number of elements, a displacement or an address. It always has 64 bits.
+// count returns a 64-bit argument: a number of elements, a displacement or an address.
 func (a *args) count(i int) int64 { return int64(a.list[i]) }
 
 func (a *args) pointer(i int) unsafe.Pointer {
@@ -59,7 +58,7 @@ func (a *args) nullPointer(i int) error {
 	return errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
 }
 
-// arrayAt returns a pointer to an array of n elements. It may be nil if n is 0.
+// arrayAt returns a pointer to an array of n elements, which may be nil only if n is 0.
 func (a *args) arrayAt(i, n int) unsafe.Pointer {
 	if n == 0 {
 		return nil
@@ -121,8 +120,8 @@ func (a *args) handleIn(i int) uint64 { return a.lib.handleAt(a.checkedPointer(i
 
 func (a *args) setHandle(i int, v uint64) { a.lib.setHandleAt(a.checkedPointer(i), 0, v) }
 
-// communicator returns a communicator argument. From then on, errors of the call are handled by that
-// communicator's error handler.
+// communicator returns a communicator argument. From then on, that communicator's error handler handles errors of the
+// call.
 func (a *args) communicator(i int) *comm {
 	h := a.handle(i, kindComm)
 	if c := a.lib.comms.get(h); c != nil {
@@ -257,7 +256,7 @@ func (a *args) scaledBuffer(i int, n int64, t *datatype.Type, times int64) mpi.B
 // countArray reads n counts or displacements from an array.
 func (a *args) countArray(i, n int) []int { return a.readArray(i, n, a.largeCounts) }
 
-// intArray reads n ints. They are ints even in a call with large counts.
+// intArray reads n ints, which remain ints in a call with large counts.
 func (a *args) intArray(i, n int) []int { return a.readArray(i, n, false) }
 
 // addressArray reads n 64-bit displacements.
@@ -327,7 +326,7 @@ func textAt(p unsafe.Pointer) string {
 	return string(unsafe.Slice((*byte)(p), n))
 }
 
-// setCString writes a C string into a buffer of room bytes, and returns its length without the terminating 0.
+// setCString writes a C string into a buffer of room bytes. It returns the string's length without the terminating 0.
 func (a *args) setCString(i int, s string, room int) int {
 	p := a.checkedPointer(i)
 	if room <= 0 {
@@ -340,7 +339,7 @@ func (a *args) setCString(i int, s string, room int) int {
 	return n
 }
 
-// status writes a status, unless the program passed a value that means the status is ignored.
+// status writes a status unless the program ignores it (MPI_STATUS_IGNORE).
 func (a *args) status(i int, s *mpi.Status) { a.lib.status(a.pointer(i), s) }
 
 func (l *Library) status(p unsafe.Pointer, s *mpi.Status) {

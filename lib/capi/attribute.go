@@ -52,7 +52,7 @@ var _ = add(map[string]implementation{
 	"Attr_delete":   func(a *args) { a.deleteAttr(a.commObject) },
 })
 
-// keepValue is a constant of the standard ABI. It is passed in place of a copy function, and keeps the value.
+// keepValue is the constant of the standard ABI that a program passes in place of a copy function that keeps the value.
 const keepValue = 1
 
 // newKeyval implements MPI_Comm_create_keyval(copy_fn, delete_fn, keyval, extra_state) and the corresponding
@@ -169,8 +169,7 @@ func (l *Library) defineFixedAttrs() {
 	}
 }
 
-// fixedValue returns the value of an attribute that every communicator has, or nil if key is not the key of
-// one.
+// fixedValue returns the value of an attribute that every communicator has, or nil for any other key.
 func (a *args) fixedValue(key int) *int32 {
 	l := a.lib
 	value := l.fixedAttrs[key]

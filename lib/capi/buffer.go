@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sendBuffer is the buffer for buffered sends on the rank, a communicator or a session (MPI 4.1, section 3.6).
-// Messages are copied elsewhere; the program's memory is kept only so that it can be returned.
+// sendBuffer is the buffer for buffered sends on the rank, a communicator or a session (MPI 4.1, section 3.6). Messages
+// are copied to other memory; the library keeps the program's memory only to return it.
 type sendBuffer struct {
 	*mpi.SendBuffer
 	memory unsafe.Pointer
@@ -51,7 +51,7 @@ func (a *args) commBuffer() *sendBuffer {
 
 func (a *args) sessionBuffer() *sendBuffer { return &a.session(a.handle(0, kindSession)).buffer }
 
-// close detaches the buffer, if one is attached, because the object that uses it ends.
+// close detaches the buffer, if one is attached, at the end of the rank, communicator or session that uses it.
 func (b *sendBuffer) close() error {
 	b.memory = nil
 	if _, err := b.Detach(context.Background()); mpi.ClassOf(err) != mpi.ErrBuffer {

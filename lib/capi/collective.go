@@ -18,7 +18,7 @@ type collectiveCall struct {
 	decode func(a *args, o *operands)
 	wait   func(o *operands) error
 	start  func(o *operands) (mpi.Request, error)
-	// requestArg is the index of the first argument that only the other forms have: a request, or an info and a
+	// requestArg is the index of the first argument that the blocking form does not have: a request, or an info and a
 	// request.
 	requestArg int
 }
@@ -130,8 +130,8 @@ var _ = func() struct{} {
 	return add(calls)
 }()
 
-// failAll fails the call if err is not nil. The calls of the other members would wait for this rank, so they
-// fail too, unless the communicator is unknown.
+// failAll fails the call if err is not nil. It makes the calls of the other members fail too, because they would wait
+// for this rank, unless the communicator is unknown.
 func (c *collectiveCall) failAll(o *operands, err error) {
 	if err != nil && o.comm != nil && c.kind != 0 {
 		mpi.Foreign.RefuseCollective(o.Comm, c.kind, classOf(err))

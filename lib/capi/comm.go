@@ -33,7 +33,7 @@ func (c *comm) handler() *errhandler {
 
 var _ = add(map[string]implementation{
 	"Comm_size": func(a *args) { a.setInt(1, a.communicator(0).Size()) },
-	// No program has a parent, because nothing starts processes. Programs ask for it anyway.
+	// No program has a parent, because the library cannot start processes. Programs ask for it anyway.
 	"Comm_get_parent":   func(a *args) { a.setHandle(0, a.lib.abi.null[kindComm]) },
 	"Comm_rank":         func(a *args) { a.setInt(1, a.communicator(0).Rank()) },
 	"Comm_dup":          (*args).commDup,
@@ -77,8 +77,7 @@ func (l *Library) setWorld(world *mpi.Comm) {
 	*l.fixedAttrs[int(l.abi.constants["UNIVERSE_SIZE"])] = int32(world.Size())
 }
 
-// clearSelf runs the callbacks that are due at the end of the program: the delete functions of the attributes of
-// MPI_COMM_SELF.
+// clearSelf deletes the attributes of MPI_COMM_SELF, whose delete functions serve programs as callbacks at their end.
 func (l *Library) clearSelf() error {
 	return l.self.attributes.Clear(l.self)
 }
@@ -220,7 +219,7 @@ func (a *args) infoHint(i int, key string) string {
 // commIdup implements MPI_Comm_idup(comm, newcomm, request).
 func (a *args) commIdup() {
 	c := a.communicator(0)
-	// All checks must be made before the calls of the other members can complete.
+	// Finish all checks before the calls of the other members can complete.
 	var d *comm
 	var handle uint64
 	err := attempt(func() {

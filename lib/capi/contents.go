@@ -117,8 +117,8 @@ func (a *args) setWords(i int, list []int64) {
 	copy(unsafe.Slice((*int64)(p), len(list)), list)
 }
 
-// setTypes writes an array of datatype handles. If a datatype has no handle, it gets one, which the program has
-// to free.
+// setTypes writes an array of datatype handles. setTypes allocates a handle for a datatype without one; the program
+// must free it.
 func (a *args) setTypes(i int, types []*datatype.Type) {
 	if len(types) == 0 {
 		return

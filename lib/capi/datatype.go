@@ -15,13 +15,14 @@ import (
 type dtype struct {
 	*datatype.Type
 	handle uint64
-	// name is the name that MPI_Type_get_name returns; the program may change it. predefined is the ABI's name
-	// of the predefined datatype that this is, or was duplicated from, or empty.
+	// name is the result of MPI_Type_get_name, which the program may change. predefined is the ABI's name of a
+	// predefined datatype or of a duplicate of it, and empty for other datatypes.
 	name, predefined string
 	// combiner and integers are set for predefined datatypes that MPI_Type_get_envelope reports as constructed.
 	combiner string
 	integers []int
-	// reductionType is the element type in predefined operations, if it differs, as for pairs with padding at the end.
+	// reductionType is the element type in predefined operations, if it differs from Type, as for pairs with padding at
+	// the end.
 	reductionType *datatype.Type
 	committed     bool
 	attributes    caching.Attributes[object]
@@ -34,7 +35,7 @@ func (t *dtype) bytesForElements(n int64) int64 {
 		return 0
 	}
 	bytes := n / per * t.Size()
-	// The rest is part of one element. Find the shortest part that has that many basic elements.
+	// The remaining basic elements are part of one more element. Find the shortest part that contains them.
 	low, high := int64(0), t.Size()
 	for low < high {
 		mid := (low + high) / 2
@@ -188,7 +189,7 @@ func (a *args) setDatatype(i int, made *datatype.Type) {
 	t.Type, t.handle = made, handle
 }
 
-// firstCount returns the length of the arrays of a call, which is the call's first argument.
+// firstCount returns the first argument of a call, the length of its arrays.
 func (a *args) firstCount() int { return max(int(a.count(0)), 0) }
 
 // lengthsAndDispls reads the arrays in arguments 1 and 2. Their length is in argument 0.

@@ -105,7 +105,7 @@ func (l *Library) addUser() error {
 }
 
 // removeUser removes a user of the rank. When the last user is gone, the rank ends. If the program uses sessions,
-// however, the rank waits for another user, because it could not rejoin the launcher and the other ranks.
+// however, the rank waits for another user, because after its end it could not rejoin the launcher and the other ranks.
 func (l *Library) removeUser() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,8 @@ type errhandler struct {
 	handle   uint64
 	action   handlerAction
 	function unsafe.Pointer
-	// refCount is the number of objects that use the handler, plus one if it has a handle.
+	// refCount is the number of objects that use the handler, plus the number of times that the program must still free
+	// it.
 	refCount int
 }
 
@@ -79,7 +80,7 @@ func (a *args) getErrhandler() {
 	a.shareErrhandler(1, a.communicator(0).handler())
 }
 
-// shareErrhandler gives the program a handle to an error handler. The program has to free the handle.
+// shareErrhandler gives the program a handle to an error handler, which the program must free.
 func (a *args) shareErrhandler(i int, h *errhandler) {
 	a.setHandle(i, h.handle)
 	a.lib.retain(h)
@@ -99,8 +100,7 @@ func (l *Library) retain(h *errhandler) {
 	h.refCount++
 }
 
-// release removes a use of a handler. When the last use is removed, a handler made by the program is removed
-// too.
+// release removes a use of a handler. With its last use, a handler made by the program is removed too.
 func (l *Library) release(h *errhandler) {
 	if h == nil || h.action != actionCall {
 		return

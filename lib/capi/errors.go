@@ -170,7 +170,7 @@ func (c *codes) code(err error) int {
 	return c.lastText<<classBits | number
 }
 
-// codedError is an error whose code is already known.
+// codedError is an error that already has a code.
 type codedError struct {
 	code int
 	text string

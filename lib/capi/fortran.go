@@ -37,7 +37,7 @@ type fortranNumbers struct {
 	types map[numberKind]*dtype
 }
 
-// handle returns the handle of the datatype that was made from of.
+// handle returns the handle of the datatype made from of, and whether there is such a datatype.
 func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

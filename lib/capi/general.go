@@ -8,8 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// generalized is a generalized request. Either the program itself completes it, or the library does; in the second
-// case it has no functions.
+// generalized is a generalized request. The program completes it or, if it has no functions, the library does.
 type generalized struct {
 	lib                                    *Library
 	queryFunc, freeFunc, cancelFunc, extra unsafe.Pointer

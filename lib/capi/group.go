@@ -4,7 +4,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// group is a group. If the group comes from a session, it has the send buffer of that session.
+// group is a group of ranks. If it comes from a session, it refers to the send buffer of that session.
 type group struct {
 	*mpi.Group
 	sessionBuf *mpi.SendBuffer
@@ -38,7 +38,7 @@ func (a *args) newGroup(i int, g *mpi.Group) {
 	made.Group, made.sessionBuf = g, a.inheritedBuffer
 }
 
-// abiRank returns the value of a rank for the program, which may be MPI_UNDEFINED.
+// abiRank converts a rank of package mpi, which may be Undefined or ProcNull, to a value of the ABI.
 func (a *args) abiRank(r int) int {
 	switch r {
 	case mpi.Undefined:

@@ -22,7 +22,7 @@ import (
 
 // Callbacks calls functions of the program, given their addresses. Handles have the ABI's values.
 type Callbacks interface {
-	// Reduce calls a function that was passed to MPI_Op_create.
+	// Reduce calls a function passed to MPI_Op_create.
 	Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64)
 	// Copy and Delete call the functions of an attribute's key, and return their results.
 	Copy(f unsafe.Pointer, handle uint64, keyval int, extra, value unsafe.Pointer) (to unsafe.Pointer, keep bool,
@@ -39,8 +39,7 @@ type Callbacks interface {
 	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
 	// Flush flushes the program's standard output.
 	Flush()
-	// HandlersOnStack makes the program's signal handlers run on alternate stacks, because Go's stacks are too small
-	// for them.
+	// HandlersOnStack sets SA_ONSTACK for the program's signal handlers, because Go's stacks are too small for them.
 	HandlersOnStack()
 	// AtExit registers Library.Exit to be called when the program exits. It is called once.
 	AtExit()
@@ -80,8 +79,8 @@ type Library struct {
 	launcher *pmi.Client
 	// argsPool is a pool of *args.
 	argsPool sync.Pool
-	// phase is the phase of the rank. The rank starts with its first user, which is MPI_Init or a session, and
-	// ends with its last user.
+	// phase is the phase of the rank, which starts with its first user (MPI_Init or a session) and ends with its last
+	// user.
 	phase     atomic.Int32
 	mu        sync.Mutex
 	userCount int
@@ -102,7 +101,7 @@ type Library struct {
 	typeHandles map[*datatype.Type]uint64
 	// upstream is set for a program written for upstream's CPU library.
 	upstream *upstreamRank
-	// defaultHandler is the error handler for calls without an object. It is also the first error handler of new
+	// defaultHandler is the error handler for calls without an object. It is also the initial error handler of new
 	// worlds.
 	defaultHandler *errhandler
 }
@@ -222,8 +221,8 @@ var callTable = sync.OnceValue(func() []callEntry {
 	return list
 })
 
-// Call performs a call of the standard and returns its error code. list holds the arguments, and has space for
-// at least one result.
+// Call performs a call of the standard and returns its error code. list holds the arguments and has space for at least
+// one result.
 func (l *Library) Call(number int, list unsafe.Pointer) int {
 	if uint(number) >= uint(len(l.calls)) {
 		return l.codes.code(errorf(mpi.ErrIntern,

@@ -21,19 +21,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// EnvTimeout is an environment variable. In a program for upstream's CPU library, it contains the maximum
-// duration of a call, such as 30s. 0 means no limit.
+// EnvTimeout is the environment variable that sets the maximum duration of a call, such as 30s, in a program for
+// upstream's CPU library. 0 means no limit.
 const EnvTimeout = "ZRLMPI_TIMEOUT"
 
-// EnvPeer is an environment variable. It contains the kind of the other ranks: fpga, cpu or software, as in the
-// key peer of a configuration.
+// EnvPeer is the environment variable that sets the kind of the other ranks: fpga, cpu or software, like the key peer
+// of a configuration.
 const EnvPeer = "ZRLMPI_PEER"
 
 const (
 	// defaultTimeout is the default value of EnvTimeout. It is longer than most programs compute between two
 	// messages.
 	defaultTimeout = 5 * time.Minute
-	// warnAfter is the time that a call may wait before it is reported.
+	// warnAfter is the duration after which the watchdog reports a call.
 	warnAfter = 10 * time.Second
 )
 
@@ -50,10 +50,10 @@ type upstreamRank struct {
 	finalStats string
 }
 
-// StartLine makes MPI_Init turn this process into the rank that is described by the start-up line of upstream's
-// CPU library. args holds the program's name and its arguments. StartLine returns the number of args that
-// belong to the line, including the program's name, or 0 after printing an error. If there is no such line, the
-// environment may describe the rank, as for other programs.
+// StartLine makes MPI_Init turn this process into the rank described by the start-up line of upstream's CPU library.
+// args holds the program's name and its arguments. StartLine returns the number of args that belong to the line,
+// including the program's name, or 0 after printing an error. If there is no such line, the environment may describe
+// the rank, as for other programs.
 func (l *Library) StartLine(args []string, getenv func(string) string) (words int) {
 	ln := &upstreamRank{watchdog: &watchdog{limit: defaultTimeout, warning: warnAfter}, peer: config.Peer(getenv(EnvPeer))}
 	if text := getenv(EnvTimeout); text != "" {
@@ -91,8 +91,8 @@ func (ln *upstreamRank) setDevice(dev mpe.Device, err error) (mpe.Device, error)
 	return dev, rlimit.Descriptor(err)
 }
 
-// openDevice opens the rank, either in a daemon or in this process; in this process, it uses a configuration or only
-// the line.
+// openDevice opens the rank in the daemon at socket or, if socket is empty, in this process. In this process, it uses
+// the configuration in file or, if file is empty, only the line.
 func (ln *upstreamRank) openDevice(ctx context.Context, socket, file string) (mpe.Device, error) {
 	if socket != "" {
 		dev, err := attach.Dial(ctx, socket, ln.Rank)
@@ -194,7 +194,7 @@ func (ln *upstreamRank) describeWaits() string {
 	return strings.Join(texts, "; ")
 }
 
-// startWatchdog starts the watchdog, which reports long calls, and ends the process if a call lasts too long.
+// startWatchdog starts the watchdog, which reports long calls and ends the process if a call takes too long.
 func (l *Library) startWatchdog() {
 	who := fmt.Sprintf("zrlmpi: rank %d of %d: ", l.world.Rank(), l.world.Size())
 	l.upstream.watchdog.start(func(call string, limit time.Duration, over bool) {

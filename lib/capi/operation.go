@@ -84,7 +84,7 @@ func (a *args) freeOperation() {
 	removeObject(a, a.lib.ops, 0, h)
 }
 
-// bitwise lists the operations that are defined for MPI_BYTE.
+// bitwise lists the operations defined for MPI_BYTE.
 var bitwise = []string{"BAND", "BOR", "BXOR"}
 
 // reduction returns the reduction for the operation in argument 4 and the datatype in argument 3.
@@ -119,7 +119,7 @@ func (o *operation) cachedReduction(t *dtype) *reduction {
 	return nil
 }
 
-// newReduction makes the reduction of an operation on a datatype.
+// newReduction returns the operation of package mpi, and the element type, for an operation on a datatype.
 func (a *args) newReduction(op *operation, t *dtype) (mpi.Op, *datatype.Type) {
 	if op.oneSided {
 		panic(failf(mpi.ErrOp, "MPI_%s is for one-sided communication only", op.name))

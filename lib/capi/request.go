@@ -9,12 +9,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// request is a request that the program has a handle for.
+// request is a request to which the program holds a handle.
 type request struct {
 	mpi.Request
 	comm *comm
-	// ownDetails holds the fields that only some requests need. It is nil for an ordinary request, because a program
-	// may have millions of those.
+	// ownDetails holds the fields that only some requests need. It is nil in an ordinary request, because a program may
+	// have millions of those.
 	ownDetails *requestDetails
 }
 
@@ -22,8 +22,8 @@ type request struct {
 type requestDetails struct {
 	// persistent is set if the handle remains valid until the program frees the request.
 	persistent bool
-	// send is the send of an MPI_Isendrecv. The status is the status of the receive. sendCopy keeps the copied payload
-	// of the send alive.
+	// send is the send of an MPI_Isendrecv, whose status describes the receive. sendCopy keeps the copied payload of
+	// the send alive.
 	send     mpi.Request
 	sendCopy []byte
 	// restart restarts a persistent request of a collective call or a partitioned message.
@@ -52,7 +52,7 @@ func (r *request) active() bool {
 	return r.details().generalized != nil || r.Active() || r.details().send.Active()
 }
 
-// done reports whether the request, including its send if it has one, is done. It does not change the request.
+// done reports whether the request and its send, if any, are done. It does not change the request.
 func (r *request) done() bool {
 	if r.details().generalized != nil {
 		return r.details().generalized.isComplete()
@@ -62,9 +62,9 @@ func (r *request) done() bool {
 	return a && b
 }
 
-// finish waits for the request, including its send if it has one. According to the standard, the status of a send has
-// no source and no tag. finish returns unsetSource for it, which preserves the program's values. MPICH preserves them
-// too, and some programs read them.
+// finish waits for the request and its send, if any. According to the standard, the status of a send has no source and
+// no tag. For a send, finish returns unsetSource, so that setStatus preserves the values that the program stored there.
+// MPICH preserves these values too, and some programs read them.
 func (r *request) finish() (mpi.Status, error) {
 	if r.details().generalized != nil {
 		return r.details().generalized.finish()
@@ -104,8 +104,8 @@ func awaitAny(list []*request) {
 	mpi.Foreign.AwaitAny(context.Background(), parts)
 }
 
-// awaitAll waits until all requests are done, or until one has failed because its peer cannot continue. It
-// reports whether the caller should wait for requests that are still pending.
+// awaitAll waits until all requests are done, or until one has failed because its peer cannot continue. It reports
+// whether the caller should wait for requests still pending.
 func awaitAll(list []*request) bool {
 	var few [16]mpi.Request
 	parts := few[:0]
@@ -216,7 +216,7 @@ func (a *args) dropRequest(p unsafe.Pointer, n int) {
 
 var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
-// wait is a frequent call, and therefore returns its error instead of failing.
+// wait implements MPI_Wait. It returns its error instead of panicking, because programs call it frequently.
 func (a *args) wait() error {
 	req, p, err := a.requestIn()
 	if err != nil {

@@ -68,11 +68,12 @@ func (a *args) waitAll(statuses int, wait bool) {
 	check(failed)
 }
 
-// errDepends is the error of a request that is left pending because another one failed.
+// errDepends is the error of a request left pending because another one failed.
 var errDepends = errorf(mpi.ErrPending, "the request is pending: another request of the call failed, on which it "+
 	"may depend. Wait for it again, or cancel it")
 
-// recordOutcome writes the status of one of several requests, and returns the error of the whole call.
+// recordOutcome writes the status of one of several requests. failed is the error of the call so far; recordOutcome
+// returns the new one.
 func (a *args) recordOutcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed error) error {
 	if to != nil {
 		at := unsafe.Add(to, uintptr(i)*a.lib.abi.status.size)
@@ -103,7 +104,7 @@ func (e *inStatusError) Error() string {
 	return "the errors are in the statuses; the first one is: " + e.first.Error()
 }
 
-// As makes it an error of class ErrInStatus.
+// As converts the error to a callError of class ErrInStatus, so that classOf finds that class.
 func (e *inStatusError) As(to any) bool {
 	if own, ok := to.(**callError); ok {
 		*own = &callError{mpi.ErrInStatus, e.Error()}

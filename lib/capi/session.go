@@ -39,8 +39,7 @@ var _ = add(map[string]implementation{
 // processSets lists the names of a session's process sets.
 var processSets = [...]string{"mpi://WORLD", "mpi://SELF"}
 
-// session returns a session argument. From then on, errors of the call are handled by that session's error
-// handler.
+// session returns a session argument. From then on, that session's error handler handles errors of the call.
 func (a *args) session(h uint64) *session {
 	s := a.lib.sessions.get(h)
 	if s == nil {
@@ -138,8 +137,8 @@ func (a *args) commFromGroup() {
 	a.newHandledComm(4, made, h)
 }
 
-// createFromGroup makes a communicator of the group in argument 0. It derives the tag from the string tag. It returns
-// the tag and the error handler for the communicator as well.
+// createFromGroup makes a communicator of the group in argument 0. It derives the tag from the string tag, and also
+// returns that tag and the error handler for the communicator.
 func (a *args) createFromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm) {
 	h = a.errhandler(a.handle(handler, kindErrhandler))
 	a.handler, a.handlerOwner = h, a.lib.abi.null[kindComm]

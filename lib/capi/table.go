@@ -12,7 +12,7 @@ import (
 type table[T any] struct {
 	kind kind
 	base uint64
-	// predefined holds the objects that are named in the ABI, indexed by the lower bits of their handles.
+	// predefined holds the objects named in the ABI, indexed by the lower bits of their handles.
 	predefined [predefinedLen]entry[T]
 
 	chunks atomic.Pointer[[]*[chunkLen]slot[T]]
@@ -52,7 +52,7 @@ func (t *table[T]) define(handle uint64, object *T) {
 	*e = entry[T]{handle, object}
 }
 
-// get returns the object that has the given handle, or nil.
+// get returns the object with the given handle, or nil.
 func (t *table[T]) get(handle uint64) *T {
 	if e := &t.predefined[handle%predefinedLen]; e.handle == handle && e.object != nil {
 		return e.object
@@ -60,8 +60,8 @@ func (t *table[T]) get(handle uint64) *T {
 	return t.dynamicObject(handle)
 }
 
-// findOrFail returns the object that has the given handle. If no object has it, findOrFail fails the call with an error
-// of the given class.
+// findOrFail returns the object with the given handle. If there is no such object, it fails the call with an error of
+// the given class.
 func findOrFail[T any](t *table[T], handle uint64, class mpi.Class) *T {
 	object := t.get(handle)
 	if object == nil {

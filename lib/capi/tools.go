@@ -103,7 +103,7 @@ func (a *args) toolSessionFree() {
 	a.setWord(0, a.lib.abi.constants["T_PVAR_SESSION_NULL"])
 }
 
-// toolSession checks the session of a call. If the session is valid, the call fails with the named error.
+// toolSession fails a call with the named error or, if the session of the call is invalid, with T_ERR_INVALID_SESSION.
 func (a *args) toolSession(name string) {
 	if !a.lib.tools.sessions[a.count(0)] {
 		name = "T_ERR_INVALID_SESSION"

@@ -86,7 +86,7 @@ func (a *args) cartMap() {
 	a.setInt(4, a.abiRank(must(c.CartMap(dims, periods))))
 }
 
-// truncate returns at most n elements of a list, which is the number that fits in the caller's array.
+// truncate returns at most n elements of a list, where n is the length of the caller's array.
 func truncate(n int, list []int) []int { return list[:max(min(n, len(list)), 0)] }
 
 func (a *args) cartGet() {

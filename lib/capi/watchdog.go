@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// watchdog detects calls that take too long. It is needed because the calls of upstream's library return no
-// errors, and so cannot fail by themselves. The watchdog costs three writes per call, and calls do not read a
-// clock.
+// watchdog detects calls that take too long. Calls of upstream's library return no errors and therefore cannot time out
+// by themselves. The watchdog costs three writes per call, and saves calls from reading a clock.
 type watchdog struct {
-	// limit and warning are the durations after which report is called, once each per call. If one is 0, that
-	// report is disabled.
+	// limit and warning are the durations of a call after which the watchdog calls report, once for each. If one is 0,
+	// that report is disabled.
 	limit, warning time.Duration
 
 	// current is the call in progress. callNumber is odd during a call, and unique for each call. Programs for
@@ -30,7 +29,7 @@ func (w *watchdog) enter(c *callEntry) {
 
 func (w *watchdog) exit() { w.callNumber.Add(1) }
 
-// tick returns the interval between two checks: a tenth of the shorter duration, within bounds.
+// tick returns the interval between two checks: a tenth of the shorter duration, but at least 1 ms and at most 1 s.
 func (w *watchdog) tick() time.Duration {
 	shorter := w.warning
 	if w.limit > 0 && (shorter == 0 || w.limit < shorter) {

@@ -15,8 +15,8 @@ const (
 	double  class = "d"
 )
 
-// cType returns the C type for a name in the tables, and the class of its values. The type is empty if the ABI
-// does not have the name.
+// cType returns the C type for a name in the tables, and the class of its values. The type is empty if the name does
+// not exist in the ABI.
 func (a *abi) cType(name string) (string, class) {
 	switch name {
 	case "int", "logical", "index":
@@ -119,8 +119,8 @@ func (a *abi) checkTable(table []function) error {
 	return nil
 }
 
-// inlineResults maps functions to results that do not need a call into the library. Such a call takes longer than
-// reading the clock, which programs that time themselves do for every message.
+// inlineResults maps functions to expressions that need no call into the library. Such a call takes longer than reading
+// the clock, which programs that time themselves do for every message.
 var inlineResults = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
 // shims returns the functions of an ABI. Each function packs its arguments and calls zrl_call, except for the functions
@@ -279,8 +279,8 @@ func (a *abi) header(table []function) string {
 // of them, but C programs expect all of them.
 type conversion struct{ name, result, param, value string }
 
-// conversions returns the conversions of handles whose values are numbers, and of handles with a function for
-// it.
+// conversions returns the conversions of all handles that the table's functions convert to and from ints, except for
+// those that are pointers in MPICH's ABI.
 func (a *abi) conversions(table []function, prefix string) (list []conversion) {
 	for _, name := range a.handleNames {
 		short, of := strings.Replace(name, "Datatype", "Type", 1), "MPI_"+name
@@ -318,8 +318,8 @@ func (a *abi) declareConversions(table []function, prefix string) string {
 	return b.String()
 }
 
-// conversionSymbols returns symbols for programs that were built with another header, and for programs that
-// look up conversions with the loader.
+// conversionSymbols returns code that defines conversions as symbols, for programs built with another header and for
+// programs that look up conversions with the loader.
 func (a *abi) conversionSymbols(table []function) string {
 	var b strings.Builder
 	for _, c := range statusConversions {
@@ -397,8 +397,8 @@ typedef void(MPI_T_event_dropped_cb_function)(MPI_Count, MPI_T_event_registratio
 
 `
 
-// standardDeclarations ends mpi.h of the standard's ABI. That ABI has no Fortran binding, so no address stands
-// for an ignored Fortran status.
+// standardDeclarations ends mpi.h of the standard's ABI. That ABI has no Fortran binding, and therefore no address that
+// denotes an ignored Fortran status.
 const standardDeclarations = `
 #ifndef ZRLMPI_INLINE
 #define ZRLMPI_INLINE static __inline__

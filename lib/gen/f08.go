@@ -193,7 +193,7 @@ func (a *abi) f08Argument(b *strings.Builder, p param) {
 	fmt.Fprintf(b, "      %s%s :: %s%s\n", f08Type(spec.base), attributes, p.name, shape)
 }
 
-// f08Variables declares the variables that are recognized by their addresses. MPICH's module has the same
+// f08Variables declares the variables that the library recognizes by their addresses. MPICH's module has the same
 // symbols.
 const f08Variables = `  type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUS_IGNORE_OBJ"), target :: MPI_STATUS_IGNORE
   type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUSES_IGNORE_OBJ"), target :: MPI_STATUSES_IGNORE(1)

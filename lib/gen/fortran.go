@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// handWritten lists the functions that are hand-written in lib/c/fortran.h.
+// handWritten lists the functions whose Fortran procedures are written by hand, in lib/c/fortran.h.
 var handWritten = []string{
 	"Address", "Attr_get", "Attr_put", "Comm_create_keyval", "Comm_get_attr", "Comm_set_attr", "Comm_spawn",
 	"Comm_spawn_multiple", "Grequest_start", "Info_create_env", "Info_get", "Info_get_string", "Init", "Init_thread",
@@ -16,15 +16,15 @@ var handWritten = []string{
 	"Win_get_attr", "Win_set_attr",
 }
 
-// fortranOnly lists the procedures that have no C function. They too are written in lib/c/fortran.h.
+// fortranOnly lists the procedures without a C function, which are also written in lib/c/fortran.h.
 var fortranOnly = []string{
 	"F_sync_reg", "NULL_COPY_FN", "DUP_FN", "NULL_DELETE_FN", "COMM_NULL_COPY_FN", "COMM_DUP_FN", "COMM_NULL_DELETE_FN",
 	"TYPE_NULL_COPY_FN", "TYPE_DUP_FN", "TYPE_NULL_DELETE_FN", "WIN_NULL_COPY_FN", "WIN_DUP_FN", "WIN_NULL_DELETE_FN",
 	"CONVERSION_FN_NULL",
 }
 
-// inFortran reports whether Fortran has a function. Fortran has neither the conversions of handles nor the tool
-// interface. It has functions with large counts only in module mpi_f08, under the name without the suffix.
+// inFortran reports whether a function exists in Fortran. Conversions of handles and the tool interface do not.
+// Functions with large counts exist only in module mpi_f08, under the name without the suffix.
 func inFortran(f function) bool {
 	for _, suffix := range []string{"datarep_c", "_toint", "_fromint", "_c2f", "_f2c"} {
 		if strings.HasSuffix(f.name, suffix) {
@@ -37,7 +37,7 @@ func inFortran(f function) bool {
 // largeCountName returns the Fortran name of a function with large counts, and whether f is such a function.
 func largeCountName(f function) (string, bool) { return strings.CutSuffix(f.name, "_c") }
 
-// inF08 reports whether module mpi_f08 has a function.
+// inF08 reports whether a function exists in module mpi_f08.
 func inF08(f function) bool {
 	return inFortran(f) && f.abi == "" && !strings.HasPrefix(f.name, "Attr_") && !strings.HasPrefix(f.name, "Keyval_")
 }
@@ -316,7 +316,7 @@ func (a *abi) mpifH() string {
 	return b.String()
 }
 
-// fortranValue returns the value of a constant in Fortran, and whether Fortran has the constant.
+// fortranValue returns the value of a constant in Fortran, and whether the constant exists in Fortran.
 func fortranValue(c constant) (int64, bool) {
 	switch {
 	case c.typ.pointers > 0 || strings.HasPrefix(c.name, "T_") || strings.HasPrefix(c.name, "F_"):
@@ -329,7 +329,7 @@ func fortranValue(c constant) (int64, bool) {
 	return c.value, true
 }
 
-// mpifTail declares the variables that are recognized by their addresses. Their names and their order are part
+// mpifTail declares the variables that the library recognizes by their addresses. Their names and their order are part
 // of the ABI.
 const mpifTail = `      LOGICAL MPI_SUBARRAYS_SUPPORTED
       PARAMETER (MPI_SUBARRAYS_SUPPORTED=.FALSE.)
@@ -377,8 +377,8 @@ func mpiModule() string {
 		generatedBy, interfaces, procedures)
 }
 
-// sizeofModule returns the two parts of a module that MPI_SIZEOF needs: its interfaces and its procedures.
-// MPI_SIZEOF needs several, because it has to know the type of its argument.
+// sizeofModule returns the two parts of a module that MPI_SIZEOF needs: its interfaces and its procedures. MPI_SIZEOF
+// has one procedure per type, because its result depends on the type of its argument.
 func sizeofModule(ierror string) (interfaces, procedures string) {
 	types := []string{
 		"integer(1)", "integer(2)", "integer(4)", "integer(8)", "real(4)", "real(8)", "real(16)",

@@ -1,6 +1,5 @@
 // Gen generates the C library's shims and headers into a folder, from the tables of package capi: the standard's
-// functions, and the
-// constants of each ABI.
+// functions, and the constants of each ABI.
 //
 //	go run ./lib/gen bin/lib/src
 //

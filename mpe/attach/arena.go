@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// The arena is the part of the shared memory after the rings. It holds payload that is not sent in frames;
-// instead, START contains the payload's offset in the arena. docs/attach.md specifies the arena.
+// The arena is the part of the shared memory after the rings. It holds payload that is not sent in frames; START
+// contains the offset of such payload. docs/attach.md specifies the arena.
 const (
 	// minArenaPayload is the minimum length of a payload that this client places in the arena. Shorter payloads are
 	// just as fast in frames.
@@ -20,8 +20,8 @@ type span struct{ offset, length int }
 
 func (b span) end() int { return b.offset + b.length }
 
-// arena allocates blocks of a client's arena. The client must be locked while a method other than write and
-// close is called.
+// arena allocates blocks of a client's arena. Callers of methods other than write and close must hold the lock of the
+// client.
 type arena struct {
 	freeSpans []span // sorted; no two spans are adjacent
 
@@ -84,7 +84,7 @@ func (a *arena) write(b span, payload []byte) {
 	}
 }
 
-// close makes mem nil once no goroutine uses it.
+// close waits until no goroutine uses mem, and sets mem to nil.
 func (a *arena) close() {
 	a.memMu.Lock()
 	defer a.memMu.Unlock()

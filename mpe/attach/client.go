@@ -40,8 +40,8 @@ type Client struct {
 
 	group  progress.Group
 	source wire.Polled // the source that group polls
-	// done is scratch memory for the reading goroutine. That is the goroutine that polls for the group or, if
-	// the stream's Read blocks, a dedicated goroutine.
+	// done is scratch memory for the reading goroutine: the one that polls for the group or, if the stream's Read
+	// blocks, a dedicated one.
 	done wire.Done
 
 	mu          sync.Mutex
@@ -70,8 +70,7 @@ func DialSocket(ctx context.Context, socket string, rank int) (*Client, error) {
 	return dial(ctx, socket, rank, 0, attachTimeout)
 }
 
-// dial implements Dial. flags are the flags to send in HELLO. limit is the maximum time to wait for the
-// daemon's answer.
+// dial implements Dial. It sends flags in HELLO, and waits for the daemon's answer for at most limit.
 func dial(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("no answer for %v: the daemon is stopped or overloaded, or no zrlmpid listens there: %w",
@@ -152,7 +151,7 @@ func (c *Client) startStream(stream wire.Stream) error {
 		c.reader.UseSocket()
 		c.group.PollAlone(nil)
 	}
-	// A reader should first receive the frames that the daemon sent before the connection ended.
+	// Hang up only after LingerTimeout, so that the reader first receives what the daemon sent before the write failed.
 	c.outbox.OnFailure = func() {
 		stream.After(wire.LingerTimeout, stream.HangUp)
 		c.group.Watch()
@@ -258,8 +257,7 @@ func (c *Client) Close(ctx context.Context) error {
 	return ctxerr.Cause(ctx)
 }
 
-// newOp allocates an operation and assigns its id. The operation is a send, a receive, a probe or a collective
-// call.
+// newOp allocates an operation and assigns its id. call is nil unless the operation is a collective call.
 func (c *Client) newOp(req wire.Start, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -291,16 +289,16 @@ func (c *Client) newOp(req wire.Start, call *collective.Operation) (*Op, error) 
 	return op, nil
 }
 
-// opEndTimeout is the maximum time that a new operation waits for other operations to end if the program has reached
-// its limit. Most operations, such as small sends, end sooner.
+// opEndTimeout is the maximum time that a new operation waits for the next completion of another one if the program has
+// reached its limit. Most operations, such as small sends, complete sooner.
 const opEndTimeout = time.Second
 
-// minEnded is the number of operations that awaitFreeSlot waits for. It is large so that not every following call
-// has to wait.
+// minEnded is the number of completions that awaitFreeSlot waits for. It is large so that the following operations need
+// not wait.
 const minEnded = 1024
 
-// awaitFreeSlot waits until minEnded operations are done, or until opEndTimeout passes without the end of any. The
-// caller must hold the lock, which awaitFreeSlot releases while it waits.
+// awaitFreeSlot waits until minEnded operations are done, or until opEndTimeout passes without a completion. The caller
+// must hold the lock, which awaitFreeSlot releases while it waits.
 func (c *Client) awaitFreeSlot() {
 	for most := c.welcome.Limits.Operations; c.err == nil && c.ops.len() >= most-min(minEnded, most/2); {
 		had := c.ops.removedCount

@@ -15,11 +15,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// abortTimeout is the maximum time that the daemon may take to answer ABORT. A daemon never has to wait before it
-// answers, so a daemon that takes longer hangs.
+// abortTimeout is the maximum time that the daemon may take to answer ABORT. A daemon answers without waiting for
+// anything, so a daemon that takes longer hangs.
 const abortTimeout = 10 * time.Second
 
-// Op is an operation of a Client. After it has been freed, its memory is reused.
+// Op is an operation of a Client. The client reuses its memory after Free.
 type Op struct {
 	client *Client
 	// req is the operation as posted. call describes a collective call; its memory is reused.
@@ -27,10 +27,10 @@ type Op struct {
 	call *collectiveOp
 	// block is the arena block that contains the payload, or empty.
 	block span
-	// bytesReceived is the number of bytes of a received payload, or of a call's result, that have been read or are being
+	// bytesReceived is the number of bytes of a received payload or of a call's result that have been or are being
 	// read. Only the goroutine that polls for the group may access it.
 	bytesReceived int
-	// done receives a value when the operation ends, if a goroutine is waiting for that.
+	// done receives a value when the operation ends, if hasWaiter is set.
 	done chan struct{}
 
 	library any // see LibraryData
@@ -45,10 +45,10 @@ type opState struct {
 	// outbox reads the buffer; isQueued is set while the outbox may still call Frame.
 	startSent, isWriting, isQueued bool
 	bytesSent                      int
-	// writeDone receives a value when isWriting is cleared, if a goroutine is waiting for that.
+	// writeDone, unless nil, receives a value when isWriting is cleared.
 	writeDone chan struct{}
-	// hasOutcome is set when the outcome has been received. ended is set when, in addition, the caller owns the buffer
-	// again. freed is set when the memory may be reused as soon as isQueued is cleared.
+	// hasOutcome is set once the client has received the outcome, and ended once the caller also owns the buffer again.
+	// freed is set by Free; the memory may then be reused as soon as isQueued is cleared.
 	hasOutcome, ended, freed bool
 	cancelled                bool
 	hasWaiter                bool // a goroutine is waiting on done
@@ -58,8 +58,8 @@ type opState struct {
 
 var _ mpe.Op = (*Op)(nil)
 
-// Start posts a send or a receive. It returns mpe.ErrFull if a limit is exceeded, and mpe.ErrClosed if the
-// client is closed. Errors of the daemon's rank are reported when the operation ends.
+// Start posts a send or a receive. It returns mpe.ErrFull if a limit is exceeded, and mpe.ErrClosed if the client is
+// closed. The outcome of the operation reports errors of the daemon's rank.
 func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	switch {
 	case req.Kind < mpe.OpSend || req.Kind > mpe.OpRecv:
@@ -111,7 +111,7 @@ func (op *Op) Free() {
 	}
 }
 
-// Frame implements wire.Item. It returns no frame if the operation has already been answered.
+// Frame implements wire.Item. It returns no frame if the daemon has already sent the outcome.
 func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 	op.mu.Lock()
 	head, payload, more = op.buildFrame(b)
@@ -266,7 +266,7 @@ func (op *Op) abort(cause error) {
 	op.outcome.Err = op.addCause(op.outcome.Err, cause)
 }
 
-// addCause adds cause to the error of an aborted operation so that errors.Is finds it. The daemon only knows the
+// addCause adds cause to the error of an aborted operation so that errors.Is finds it. The daemon received only the
 // text of cause.
 func (op *Op) addCause(err, cause error) error {
 	e, ok := errors.AsType[*wire.Error](err)

@@ -159,7 +159,8 @@ func (c *Client) endAll(err error) {
 	close(c.closed)
 }
 
-// connectionError returns the error for operations after the connection has failed with err. The client must be locked.
+// connectionError returns the error for operations after the connection has failed with err. The caller must hold the
+// lock of the client.
 func (c *Client) connectionError(err error) error {
 	var refusal *wire.RefusedError
 	switch {

@@ -207,7 +207,7 @@ type reduceJob struct {
 	client   *Client
 	id       uint64
 	userFunc func(in, inout []byte) error
-	// operands contains the operand in, followed by inout, which is replaced by the result.
+	// operands holds the operands in and inout, one after the other. The result replaces inout.
 	operands []byte
 	err      error
 }

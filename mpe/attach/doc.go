@@ -6,7 +6,7 @@ package attach
 
 import "github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 
-// AnyRank requests the lowest rank that is not held by another program.
+// AnyRank requests the lowest rank that no other program holds.
 const AnyRank = wire.AnyRank
 
 var (

@@ -40,7 +40,8 @@ func KeepValue[O any](_ O, _ *Key[O], value any) (copied any, keep bool, err err
 	return value, true, nil
 }
 
-// Free makes Set reject the key. Existing attributes remain, and the key's functions are still called for them.
+// Free invalidates the key, so that Set rejects it. Existing attributes remain, and the key's functions are still
+// called for them.
 func (k *Key[O]) Free() error {
 	if k == nil || k.freed.Swap(true) {
 		return ErrKey
@@ -60,7 +61,7 @@ type attribute[O any] struct {
 	value any
 }
 
-// Set sets an attribute of object o. If it is already set, it is deleted first.
+// Set sets an attribute of object o. It first deletes an existing value.
 func (a *Attributes[O]) Set(o O, k *Key[O], value any) error {
 	if k == nil || k.freed.Load() {
 		return ErrKey

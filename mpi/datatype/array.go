@@ -113,7 +113,7 @@ func (g *Grid) coordinates() ([]int64, error) {
 	return list, nil
 }
 
-// run is a block of length elements. It occurs count times, at a distance of stride elements.
+// run is a block of length elements that repeats count times, every stride elements.
 type run struct{ start, length, stride, count int64 }
 
 // distributeDim returns the elements of a dimension that belong to the process with index at.
@@ -161,7 +161,7 @@ func distributeDim(how Distribution, size, argument, processes, at int64) ([]run
 	return nil, bad()
 }
 
-// array is a type that is under construction. It grows by one dimension at a time.
+// array is an array type under construction. It grows by one dimension at a time.
 type array struct {
 	t *Type
 	// elementStride is the distance between consecutive elements in bytes.
@@ -170,7 +170,7 @@ type array struct {
 	err           error
 }
 
-// addDimension turns the array into runs of itself along a new dimension of the given size.
+// addDimension adds a dimension of the given size, along which the array consists of runs of its previous type.
 func (a *array) addDimension(size int64, runs ...run) {
 	if a.err != nil {
 		return

@@ -11,8 +11,8 @@ type piece struct {
 	elem         *Type
 }
 
-// buildType makes a type that consists of pieces, in data order. If padded is set, its extent is a multiple of its
-// alignment, like a C struct.
+// buildType returns a type that consists of pieces, in data order. If padded is set, its extent is a multiple of its
+// alignment, like that of a C struct.
 func buildType(made Contents, pieces []piece, padded bool) (*Type, error) {
 	t := &Type{align: 1, contents: made}
 	var o overflow
@@ -125,7 +125,7 @@ func vector(made Contents, count, length, stride int64, of *Type) (*Type, error)
 	if err != nil || count <= 0 || length <= 0 {
 		return t, err
 	}
-	// The last block must not be extended by the stride.
+	// The type ends with the elements of its last block, without that block's stride.
 	var o overflow
 	last := o.mul(count-1, stride)
 	bytes := o.mul(length-1, of.Extent())

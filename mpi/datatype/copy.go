@@ -12,8 +12,8 @@ func (t *Type) Pack(packed []byte, memory unsafe.Pointer, count, from int64) int
 	return t.transfer(packed, memory, count, from, true)
 }
 
-// Unpack copies packed data to count elements of t in memory, starting at byte from of the elements' data. It
-// returns the number of bytes copied, which is limited by the size of the elements.
+// Unpack copies packed data to count elements of t in memory, starting at byte from of the elements' data. It returns
+// the number of bytes copied, which is at most the size of the elements.
 func (t *Type) Unpack(memory unsafe.Pointer, count int64, packed []byte, from int64) int {
 	return t.transfer(packed, memory, count, from, false)
 }
@@ -72,8 +72,8 @@ func (c *copier) copyPartial(l *layout, offset int64, packed []byte, from int64)
 	}
 }
 
-// batchIterations is the number of iterations whose parts are copied together. It is small enough for them to stay in
-// the L1 cache.
+// batchIterations is the number of iterations whose parts are copied together. It is small enough for this memory to
+// stay in the L1 cache.
 const batchIterations = 64
 
 // copyWhole copies n complete iterations.
@@ -103,8 +103,7 @@ func (c *copier) copyWhole(l *layout, offset int64, packed []byte, n int64) {
 	}
 }
 
-// copyBlocks copies n blocks of equal length. They are stride bytes apart in memory, and step bytes apart in
-// packed.
+// copyBlocks copies n blocks of equal length, which begin every stride bytes in memory and every step bytes in packed.
 func (c *copier) copyBlocks(offset, stride int64, packed []byte, step, length, n int64) {
 	switch {
 	case n == 0:

@@ -37,8 +37,7 @@ func (l layout) shifted(offset int64) layout {
 // repeat returns n repetitions of the layout, each stride bytes after the previous one.
 func (l layout) repeat(n, stride int64) layout { return l.repeatWith(n, stride, nil) }
 
-// repeatWith is like repeat. part must hold the layout at offset 0, or be nil; if it is not nil, repeatWith does not
-// allocate.
+// repeatWith is like repeat. part, unless nil, must hold the layout at offset 0; it saves an allocation.
 func (l layout) repeatWith(n, stride int64, part []layout) layout {
 	switch {
 	case n == 0 || l.iterations == 0:

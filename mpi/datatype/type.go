@@ -16,11 +16,11 @@ var ErrArgument = errors.New("invalid datatype")
 // elements of a message are one extent apart.
 type Type struct {
 	layout layout
-	// originLayout holds the layout at offset 0. Loops over this type use it.
+	// originLayout holds the layout at offset 0, which repeatWith needs to repeat this type without an allocation.
 	originLayout []layout
 	size         int64
-	// lb and ub are the bounds. They were either set explicitly, by Resized on this type or on a component, or
-	// computed from the elements.
+	// lb and ub are the bounds. Resized set them explicitly on this type or a component, or else they were computed
+	// from the elements.
 	lb, ub       int64
 	lbSet, ubSet bool
 	trueLB       int64
@@ -84,8 +84,7 @@ func (t *Type) Bounds() (lb, extent int64) { return t.lb, t.ub - t.lb }
 // Extent returns the distance between consecutive elements in a message.
 func (t *Type) Extent() int64 { return t.ub - t.lb }
 
-// TrueBounds returns the lower bound and the extent of the data, without regard to bounds that were set
-// explicitly.
+// TrueBounds returns the lower bound and the extent of the data, without regard to explicitly set bounds.
 func (t *Type) TrueBounds() (lb, extent int64) { return t.trueLB, t.trueUB - t.trueLB }
 
 // Contents returns how the type was constructed. The caller must not modify it.

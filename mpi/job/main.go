@@ -85,7 +85,7 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *mp
 	return nil
 }
 
-// finalize calls Finalize for all ranks that have not called it themselves.
+// finalize calls Finalize for all ranks that have not called it.
 func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	return forEachWorld(worlds, func(world *mpi.Comm) error {
 		if world.Finalized() {
@@ -95,7 +95,7 @@ func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	})
 }
 
-// forEachWorld calls do for all worlds concurrently, and joins the errors.
+// forEachWorld calls do for all worlds concurrently and joins the errors.
 func forEachWorld(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	errs := make([]error, len(worlds))
 	var calls sync.WaitGroup
@@ -121,8 +121,8 @@ func openWorlds(ctx context.Context, n int) ([]*mpi.Comm, error) {
 	return newWorlds(ctx, devices)
 }
 
-// newWorlds makes the world communicators of devices. If New rejects one of the devices, newWorlds closes all
-// of them.
+// newWorlds returns the world communicators of devices. If New rejects one of the devices, newWorlds closes all of
+// them.
 func newWorlds(ctx context.Context, devices []mpe.Device) ([]*mpi.Comm, error) {
 	worlds := make([]*mpi.Comm, len(devices))
 	for i, d := range devices {

@@ -37,8 +37,7 @@ type device struct {
 	mpe.BasicDevice
 	fabric *Fabric
 	rank   int
-	// posted holds the receives that have not matched yet, and arrived holds the messages that have not matched yet.
-	// Both are in order of arrival.
+	// posted and arrived hold the receives and the messages that have not matched yet, in order of arrival.
 	posted  []*op
 	arrived []*message
 	// probes holds channels that are notified when a message arrives.
@@ -50,8 +49,8 @@ type device struct {
 // message is a message that a receive may match.
 type message struct {
 	from int
-	// send is the sender's operation if it is pending; the payload is then its buffer. Otherwise the payload is
-	// in data.
+	// send is the sender's operation if it is pending; the payload is then in the operation's buffer. Otherwise data
+	// holds the payload.
 	send *op
 	data []byte
 	op   mpe.Operation

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// truncation checks that if a message is too long, its beginning is stored.
+// truncation checks that a receive stores the beginning of a message that is too long.
 func truncation(r *rank) {
 	for i, n := range sizes[1:] {
 		for _, early := range []bool{true, false} { // whether the receive is posted before the message is sent

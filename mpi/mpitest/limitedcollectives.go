@@ -38,8 +38,7 @@ func collectiveWords(r *rank) {
 	r.checkNothingSent()
 }
 
-// oneAtATime checks that if messages match by their order alone, a call is rejected while another one is in
-// progress.
+// oneAtATime checks that a call is rejected while another one is in progress if messages match by their order alone.
 func oneAtATime(r *rank) {
 	request := must(mpi.Ibarrier(r.Comm))(r)
 	b := []int32{5}

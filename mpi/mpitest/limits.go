@@ -61,7 +61,7 @@ func (r *rank) checkError(err error, want mpi.Class, words ...string) {
 	}
 }
 
-// limitTag is a tag that every wire can carry, or need not carry.
+// limitTag is a tag that works on every wire, with or without tags.
 const limitTag = 3
 
 // checkNothingSent checks that no rejected message has been sent: the next message to arrive must be its own.

@@ -59,7 +59,7 @@ func persistent(r *rank) {
 	r.checkClass(mpi.Request{}.Cancel(), mpi.ErrRequest)
 }
 
-// yield lets other goroutines run between two tests of requests, and reports whether there is time left.
+// yield yields to other goroutines between two tests of requests. It reports whether there is time left.
 func (r *rank) yield() bool {
 	runtime.Gosched()
 	return r.ctx.Err() == nil

@@ -212,7 +212,7 @@ func checkEqual[T comparable](r *rank, what string, got, want T) {
 	}
 }
 
-// must returns a function that returns the value of a call. That function fails the test if the call failed.
+// must returns a function that returns v, or fails the test if err is not nil.
 func must[T any](v T, err error) func(r *rank) T {
 	return func(r *rank) T {
 		r.t.Helper()

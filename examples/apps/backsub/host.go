@@ -14,8 +14,8 @@ import (
 type Result[T Number] struct {
 	// X holds the unknowns.
 	X []T
-	// DealTime is the time it takes to deal the matrix out. SolveTime is the time for the rest, from the right sides to
-	// the unknowns.
+	// DealTime is the time for dealing out the matrix. SolveTime is the time for the rest, from dealing out the right
+	// sides to gathering the unknowns.
 	DealTime, SolveTime time.Duration
 }
 
@@ -58,8 +58,8 @@ func Host[T Number](ctx context.Context, comm *mpi.Comm, a *Matrix[T], b []T, op
 	return &Result[T]{x, dealt.Sub(begin), time.Since(dealt)}, nil
 }
 
-// rowsByRank returns the rows of a, from the diagonal on and grouped by rank. Each group has the same length as
-// rank 0's group, so it may have unused numbers at its end.
+// rowsByRank returns the rows of a, from the diagonal on and grouped by rank. All groups have the length of rank 0's,
+// so the other groups may end with unused numbers.
 func rowsByRank[T Number](d distribution, a *Matrix[T]) []T {
 	all := make([]T, d.ranks*d.maxElements())
 	for rank := range d.ranks {

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
 )
 
-// Root is the rank that has the equations.
+// Root is the rank that holds the equations.
 const Root = exchange.Root
 
 // MaxSize is the maximum number of unknowns. A float32 matrix of this size takes 1 GiB.
@@ -21,8 +21,8 @@ const wordLen = 4
 
 // Options are the options of a rank.
 type Options struct {
-	// Pace slows ranks down, as if each division took this time, and each multiplication with its subtraction
-	// did too. Host sends it to the workers.
+	// Pace slows ranks down to this time for each division and for each multiplication with its subtraction. Host sends
+	// the value to the workers.
 	Pace time.Duration
 	// Words is the length, in 32-bit words, of the longest message that Work accepts. The rows of a rank, from
 	// the diagonal on, form one message.
@@ -31,9 +31,9 @@ type Options struct {
 	// compiler. It has an effect only if messages to some rank match by their order alone; otherwise, Work uses
 	// the collective calls of package mpi.
 	Unrolled bool
-	// FPGAs must be set if upstream's compiler arranges the FPGAs in a tree (com_opt 1 and higher). It lists
-	// the FPGA ranks in the order of upstream's cluster file, and an unrolled worker then does its part in the
-	// tree. With fewer than two FPGAs, there is no tree (com_opt 0).
+	// FPGAs lists the FPGA ranks, in the order of upstream's cluster file, if upstream's compiler arranges them in a
+	// tree (com_opt 1 and higher). An unrolled worker then does its part in the tree. With fewer than two FPGAs, there
+	// is no tree (com_opt 0).
 	FPGAs []int
 }
 

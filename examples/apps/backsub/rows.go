@@ -10,7 +10,7 @@ import (
 // distribution describes how the rows are distributed: row i belongs to rank i modulo ranks.
 type distribution struct{ unknowns, ranks int }
 
-// rowsAbove returns the number of a rank's rows that are above row i. i may be the number of rows.
+// rowsAbove returns the number of a rank's rows above row i. If i is the number of rows, it counts all of them.
 func (d distribution) rowsAbove(i, rank int) int {
 	if i <= rank {
 		return 0
@@ -18,7 +18,7 @@ func (d distribution) rowsAbove(i, rank int) int {
 	return (i - rank + d.ranks - 1) / d.ranks
 }
 
-// maxRows returns the maximum number of rows that a rank has. Rank 0 has this number.
+// maxRows returns the number of rows of rank 0. No other rank has more.
 func (d distribution) maxRows() int { return d.rowsAbove(d.unknowns, 0) }
 
 // maxElements returns the number of elements in the rows of rank 0, from the diagonal on. No other rank has more.
@@ -36,8 +36,8 @@ type rows[T Number] struct {
 	// numbers holds the rows of the matrix from the diagonal on, consecutively. starts holds their offsets.
 	numbers []T
 	starts  []int
-	// b holds the right sides, which are replaced by the unknowns. On ranks that have one row less than rank 0,
-	// it has one unused element.
+	// b holds the right sides, which solve replaces by the unknowns. On ranks with one row less than rank 0, it
+	// includes one unused element.
 	b []T
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Root is the rank that has the grid.
+// Root is the rank that holds the grid.
 const Root = 0
 
 // DefaultColumns is the width of the grid in upstream's example.

@@ -38,7 +38,7 @@ func Work[T Cell](ctx context.Context, comm *mpi.Comm, options Options) error {
 	return nil
 }
 
-// block holds a worker's lines, as well as one line above and one line below them.
+// block holds a worker's lines, and one line above and one line below them.
 type block[T Cell] [][]T
 
 func newBlock[T Cell](o Options) block[T] {
@@ -49,7 +49,7 @@ func newBlock[T Cell](o Options) block[T] {
 	return b
 }
 
-// relax computes an iteration, and stores it in next. It copies the cells that it cannot compute.
+// relax computes an iteration and stores it in next. It copies the cells that it cannot compute.
 func (b block[T]) relax(next block[T]) {
 	last := len(b) - 1
 	copy(next[0], b[0])

@@ -56,7 +56,7 @@ func (k *clusters) clear() {
 	clear(k.counts)
 }
 
-// assign stores the cluster of each vector in labels, and adds each vector to the sum of its cluster.
+// assign stores the cluster of each vector in labels and adds each vector to the sum of its cluster.
 func (k *clusters) assign(ctx context.Context, vectors, labels []int32) error {
 	d := k.dimensions
 	for i := range labels {
@@ -72,7 +72,7 @@ func (k *clusters) assign(ctx context.Context, vectors, labels []int32) error {
 	return nil
 }
 
-// add adds b to the beginning of a. It overflows like upstream's code.
+// add adds b to the beginning of a. Sums wrap around, as in upstream's code.
 func add(a, b []int32) {
 	for i, x := range b {
 		a[i] += x

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/exchange"
 )
 
-// Root is the rank that has the vectors.
+// Root is the rank that initially holds the vectors.
 const Root = exchange.Root
 
 // Default values of the options, as in upstream's example.
@@ -33,9 +33,9 @@ type Options struct {
 	NormLimit int
 	// Words is the length in words of the longest message that Work accepts.
 	Words int
-	// FPGAs must be set if upstream's compiler arranges the FPGAs in a tree (com_opt 1 and higher). It lists
-	// the FPGA ranks in the order of upstream's cluster file, and Work then does its part in the tree. With
-	// fewer than two FPGAs, or if no messages match by their order alone, there is no tree (com_opt 0).
+	// FPGAs lists the FPGA ranks, in the order of upstream's cluster file, if upstream's compiler arranges them in a
+	// tree (com_opt 1 and higher). Work then does its part in the tree. With fewer than two FPGAs, or if no messages
+	// match by their order alone, there is no tree (com_opt 0).
 	FPGAs []int
 }
 

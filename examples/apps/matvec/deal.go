@@ -9,8 +9,8 @@ func (d distribution) rounds() int {
 	return (d.rows + all - 1) / all
 }
 
-// block returns the first row that a rank gets in a round, and the number of rows. In the last round, there may
-// not be rows for all ranks.
+// block returns the first row and the number of rows that a rank gets in a round. In the last round, the rows may not
+// suffice for all ranks.
 func (d distribution) block(round, rank int) (first, n int) {
 	first = min((round*d.ranks+rank)*d.rowsPerTurn, d.rows)
 	return first, min(d.rowsPerTurn, d.rows-first)

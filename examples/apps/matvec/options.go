@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/examples/apps/internal/pace"
 )
 
-// Root is the rank that has the matrix and the vector.
+// Root is the rank that holds the matrix and the vector.
 const Root = exchange.Root
 
 // MaxSize is the maximum number of rows and columns. A float32 matrix of this size takes 1 GiB.
@@ -21,10 +21,11 @@ const wordLen = 4
 
 // Options are the options of a rank.
 type Options struct {
-	// Rows is the number of rows that a rank gets at a time. It must not exceed an even share of all rows. 0
-	// means 1, as in the paper. Host sends it to the workers.
+	// Rows is the number of rows that a rank gets at a time. It must not exceed an even share of all rows. 0 means 1,
+	// as in the paper. Host sends the value to the workers.
 	Rows int
-	// Pace slows ranks down, as if each multiplication with its addition took this time. Host sends it to the workers.
+	// Pace slows ranks down to this time for each multiplication with its addition. Host sends the value to the
+	// workers.
 	Pace time.Duration
 	// Words is the length, in 32-bit words, of the longest message that Work accepts.
 	Words int
@@ -32,9 +33,9 @@ type Options struct {
 	// compiler. It has an effect only if messages to some rank match by their order alone; otherwise, Work uses
 	// the collective calls of package mpi.
 	Unrolled bool
-	// FPGAs must be set if upstream's compiler arranges the FPGAs in a tree (com_opt 1 and higher). It lists
-	// the FPGA ranks in the order of upstream's cluster file, and an unrolled worker then does its part in the
-	// tree. With fewer than two FPGAs, there is no tree (com_opt 0).
+	// FPGAs lists the FPGA ranks, in the order of upstream's cluster file, if upstream's compiler arranges them in a
+	// tree (com_opt 1 and higher). An unrolled worker then does its part in the tree. With fewer than two FPGAs, there
+	// is no tree (com_opt 0).
 	FPGAs []int
 }
 

@@ -45,8 +45,8 @@ type Call struct {
 	Length, Result uint64
 }
 
-// Describe sets c to the call operation, where size is the number of ranks in the program's world, and appends the
-// description of the call to b.
+// Describe sets the fields of c to those of a call, in a world of size ranks, and appends the description of the call
+// to b.
 func (c *Call) Describe(id uint64, operation *collective.Operation, size int, b []byte) ([]byte, Shape) {
 	call, shape := &operation.Call, ShapeOf(&operation.Call)
 	*c = Call{
@@ -181,8 +181,8 @@ func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorith
 }
 
 // ReadDescription parses a description, whose length must be DescriptionLen. It sets the layouts of x to adjacent
-// blocks of the described sizes. The memory for the layouts is appended to ints, and the extended slice is returned.
-// members is encoded as in the frame; nil means all ranks of the world. ok is false if the padding is not zero.
+// blocks of the described sizes. It appends the memory for the layouts to ints, and returns the extended slice. members
+// is encoded as in the frame; nil means all ranks of the world. ok is false if the padding is not zero.
 func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, name []byte, _ []int, ok bool) {
 	n := int(c.Ranks)
 	for _, layout := range x.Layouts() {

@@ -53,9 +53,9 @@ func ShapeOf(call *coll.Call) (shape Shape) {
 	return shape
 }
 
-// WorkBytes returns how many bytes of memory the daemon may need to execute a call and to let the program reduce, in
-// addition to the data that crosses the socket. It is an upper bound for all algorithms. WorkBytes is called before the
-// call is checked, so it must accept invalid values; it does not correct them.
+// WorkBytes returns an upper bound, over all algorithms, on the number of bytes of memory that the daemon needs to
+// execute a call and its REDUCE frames, in addition to the data that crosses the socket. The daemon calls it before
+// checking the call, so it must accept invalid values.
 func (c *Call) WorkBytes() (work uint64) {
 	ranks, vector := uint64(c.Ranks), c.Flags&FlagVector != 0
 	n := min(c.Bytes, SaturatingAdd(c.Length, c.Result))
@@ -107,7 +107,7 @@ func saturatingMul(a, b uint64) uint64 {
 	return math.MaxUint64
 }
 
-// DataBytes returns how many bytes of memory are needed for the data that crosses the socket.
+// DataBytes returns the number of bytes of memory for the data that crosses the socket.
 func (c *Call) DataBytes() uint64 {
 	if c.Result == 0 {
 		return c.Length

@@ -110,7 +110,7 @@ const (
 	Closing
 	// Late means that HELLO was not received in time.
 	Late
-	// Failed stands for any other failure of the daemon.
+	// Failed means any other failure of the daemon.
 	Failed
 	numReasons
 )
@@ -160,15 +160,13 @@ func RefusedFrame(e *RefusedError) []byte {
 	return append(Order.AppendUint16(b, uint16(e.Reason)), text...)
 }
 
-// IsRefusal reports whether b begins with a REFUSED frame. An answer that does so shows that the socket is an
-// attach socket.
+// IsRefusal reports whether b begins with a REFUSED frame. Such an answer shows that the socket is an attach socket.
 func IsRefusal(b []byte) bool {
 	return len(b) >= FrameHeaderLen && string(b[4:FrameHeaderLen]) == string([]byte{byte(FrameRefused), 0, 0, 0}) &&
 		Order.Uint32(b) <= 2+MaxText
 }
 
-// ReadRefused reads REFUSED and returns its content as a *RefusedError. If reading fails, it returns that
-// error.
+// ReadRefused reads REFUSED and returns its content as a *RefusedError, or the error of a failed read.
 func (r *Reader) ReadRefused() error {
 	b, err := r.NextBytes(2)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // Version is the version of the attach protocol. Clients and servers accept no other version.
 const Version = 5
 
-// magic is at the beginning of HELLO, so that a program that has connected to the wrong socket gets an error.
+// magic begins every HELLO, so that a program connected to the wrong socket gets an error.
 const magic = "ZRLMPIAT"
 
 // FrameType is the type of a frame.
@@ -89,10 +89,10 @@ var ErrControlSocket = errors.New("that is a daemon's control socket")
 type Reader struct {
 	source io.Reader
 	br     *bufio.Reader
-	// readAheadLen is the number of bytes read at a time if payload may follow.
+	// readAheadLen is the maximum number of bytes read into the buffer at a time.
 	readAheadLen int
-	// ready returns nil if n bytes can be read in addition to those in the buffer, ErrNoData if they may still
-	// arrive, and otherwise the reason why they will not. It is nil if reads block.
+	// ready returns nil if n bytes can be read in addition to those in the buffer, ErrNoData if they may still arrive,
+	// and otherwise the reason why they will not. The field is nil if reads block.
 	ready     func(n int) error
 	Type      FrameType
 	Remaining int // number of unread bytes of the frame's body
@@ -149,11 +149,11 @@ func (r *Reader) Next() error {
 // SetSource replaces the stream from which frames are read.
 func (r *Reader) SetSource(from io.Reader) { r.source = from }
 
-// UseRings switches to frames that are received through rings. A frame is read once it has been received in
+// UseRings switches to frames received through rings. FrameReady then reports a frame once it has been received in
 // full.
 func (r *Reader) UseRings(from Rings) { r.ready, r.readAheadLen = from.Ready, directLen }
 
-// UseSocket switches to a socket whose reads do not block. A frame is buffered until it has been received in
+// UseSocket switches to a socket whose reads do not block. The Reader buffers a frame until it has been received in
 // full.
 func (r *Reader) UseSocket() {
 	r.br = bufio.NewReaderSize(r.br, FrameHeaderLen+MaxBody)

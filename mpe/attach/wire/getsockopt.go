@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// getsockopt calls get with the descriptor of a connection. get reads a socket option.
+// getsockopt reads a socket option of a connection by calling get with its descriptor.
 func getsockopt(conn *net.UnixConn, get func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

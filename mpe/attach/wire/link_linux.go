@@ -13,13 +13,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
-// Link is a program's connection, on a descriptor that Go's network poller does not know. Its Read does not
-// block.
+// Link is a program's connection, on a descriptor outside Go's network poller. Its Read does not block.
 type Link struct {
 	goroutines
 	fd int
-	// After Close, the number of the descriptor may be reused. Close must therefore follow the last read. writeMu is
-	// held during writes, and shutdownMu during shutdown, which may come late.
+	// After Close, the kernel may reuse the number of the descriptor. Close must therefore follow the last read. Writes
+	// hold writeMu, and shutdowns hold shutdownMu, while they check closed and use the descriptor.
 	closed              atomic.Bool
 	writeMu, shutdownMu sync.Mutex
 }
@@ -47,7 +46,7 @@ func (l *Link) Read(b []byte) (int, error) {
 	}
 }
 
-// transmit sends b on a socket. It does not cause SIGPIPE, which a program might handle on the calling thread.
+// transmit sends b on a socket without causing SIGPIPE, which a program might handle on the calling thread.
 func transmit(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.Syscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))),
 		uintptr(len(b)),

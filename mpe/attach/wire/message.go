@@ -315,7 +315,7 @@ func (r *Reader) ReadID() (uint64, error) {
 	return Order.Uint64(b), nil
 }
 
-// AbortFrame returns an ABORT frame for an operation that is aborted because of cause.
+// AbortFrame returns an ABORT frame for an operation aborted because of cause.
 func AbortFrame(id uint64, cause error) []byte {
 	text := ClipText(cause.Error())
 	b := AppendHeader(nil, FrameAbort, IDLen+8+len(text))
@@ -371,5 +371,5 @@ func flagBit(set bool, mask byte) byte {
 	return 0
 }
 
-// AnyRank requests the lowest rank that is not held by another program.
+// AnyRank requests the lowest rank that no other program holds.
 const AnyRank = -1

@@ -25,10 +25,10 @@ const (
 	BatchLen = 64 << 10
 )
 
-// Outbox writes items to a connection. It writes new items first. An item of several frames is queued again
-// after each of its frames, so that small operations do not have to wait for a large one. If no other goroutine
-// is writing, the goroutine that puts an item writes as much as the connection accepts without blocking, which
-// avoids waking up another goroutine. Run writes the rest.
+// Outbox writes items to a connection. It writes new items first. An item of several frames is queued again after each
+// of its frames, so that small operations do not have to wait for a large one. If no other goroutine is writing, the
+// goroutine that sends an item writes as much as the connection accepts without blocking, which avoids waking up
+// another goroutine. Run writes the rest.
 type Outbox struct {
 	stream Stream
 	// OnFailure is called when the connection fails.
@@ -41,8 +41,8 @@ type Outbox struct {
 	isWriting    bool // a goroutine is writing, or Run has been woken up to write
 	closed       bool
 	wake         chan struct{}
-	// Rings is equal to to if to is polled. In that case, FlushStalled rather than Run writes the data that did not
-	// fit. Stalled is set while there is such data.
+	// Rings is the connection if that uses rings, and nil otherwise. FlushStalled rather than Run then writes the data
+	// that did not fit into the ring. Stalled is set while there is such data.
 	Rings   Rings
 	Stalled atomic.Bool
 
@@ -81,8 +81,8 @@ func (o *Outbox) Queue(it Item) { o.push(it, false) }
 // Flush writes the items queued by Queue, in the same way as Send.
 func (o *Outbox) Flush() { o.Send(nil) }
 
-// push queues an item, which may be nil. If canWrite is set, items are queued and no other goroutine is
-// writing, push returns true, and the caller must then write.
+// push queues an item unless it is nil. If push returns true, the caller must write the queued items; this happens only
+// if canWrite is set and no other goroutine is writing.
 func (o *Outbox) push(it Item, canWrite bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -196,8 +196,8 @@ func (o *Outbox) FlushStalled() {
 	}
 }
 
-// gatherFrame takes the next frame and returns its length, or 0 if nothing is queued. If the item has more frames,
-// gatherFrame queues it again.
+// gatherFrame appends the next frame to the bytes to write and returns its length, or 0 if nothing is queued. If the
+// item has more frames, gatherFrame queues it again.
 func (o *Outbox) gatherFrame() int {
 	it, fresh := o.next()
 	if it == nil {
@@ -250,7 +250,7 @@ func (o *Outbox) becomeIdle() bool {
 	return true
 }
 
-// Close drops all queued items, and all items that are put later.
+// Close drops all queued items and all later ones.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -258,7 +258,7 @@ func (o *Outbox) Close() {
 	o.newItems, o.startedItems = fifo{}, fifo{}
 }
 
-// CloseWith drops all queued items and queues last. It waits until Run has written last or has failed to.
+// CloseWith drops all queued items and queues last. It waits until Run has written last or failed to write it.
 func (o *Outbox) CloseWith(last Item) {
 	o.mu.Lock()
 	drained := make(chan struct{})

@@ -50,7 +50,7 @@ type Ring struct {
 	Awaited *Awaited
 }
 
-// awaitedWords is the number of sleeping threads of a program that can publish what they await.
+// awaitedWords is the number of sleeping threads of a program that can publish the operations they await.
 const awaitedWords = 8
 
 // Awaited lists operations that a program awaits: for each, a thread of the program sleeps until the operation
@@ -137,8 +137,8 @@ func (w *ringWriter) write(b []byte) (n int, wake bool, err error) {
 	return n, clearFlag(w.ReaderSleeps), nil
 }
 
-// requestSpace asks the reader to wake up this side when there is free space. It returns false if there already is
-// some.
+// requestSpace asks the reader to wake up this side when there is free space. It returns false if there is some
+// already.
 func (w *ringWriter) requestSpace() bool {
 	w.WriterSleeps.Swap(1)
 	n, err := w.free(len(w.Data) / wakeFraction)
@@ -192,7 +192,8 @@ func (r *ringReader) shouldWakeWriter() bool {
 	return err == nil && unread <= len(r.Data)/wakeFraction && clearFlag(r.WriterSleeps)
 }
 
-// requestData asks the writer to wake up this side when new data arrives. It returns false if there already is some.
+// requestData asks the writer to wake up this side when new data arrives. It returns false if new data has arrived
+// already.
 func (r *ringReader) requestData() bool {
 	before := r.lastWritten - r.pos
 	r.ReaderSleeps.Swap(1)

@@ -79,8 +79,8 @@ func (r *RingLink) Ready(n int) error {
 	}
 }
 
-// emptyError is called if the ring contains too little data. It returns the error that Read should return. If it has
-// just detected the end of the other side, it returns nil, because the other side may have written more data before.
+// emptyError returns the error that Read should return if the ring contains too little data. When it first detects the
+// end of the other side, it returns nil, because the other side may have written more data before.
 func (r *RingLink) emptyError() error {
 	if r.endError != nil {
 		return r.endError

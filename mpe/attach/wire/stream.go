@@ -21,7 +21,7 @@ type Stream interface {
 	// ends writes.
 	StopReading()
 	HangUp()
-	// Close releases the stream. It includes HangUp. It must be called after the last Read has returned.
+	// Close calls HangUp and releases the stream. It must not be called before the last Read has returned.
 	Close()
 
 	// Go runs f in a new goroutine. After does so after d, unless stop is called before.

@@ -35,8 +35,8 @@ func Bcast[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T, root int) e
 	return forward(ctx, ranks, buf)
 }
 
-// bcast implements Bcast with package mpi. If the FPGAs have been built with the tree, a call whose root is one of them
-// is rejected on all ranks before anything is sent.
+// bcast implements Bcast with package mpi. If the FPGAs have been built with the tree, package mpi rejects any other
+// root than Root on all ranks before it sends anything. The root then sends its buffer to Root, which broadcasts it.
 func bcast[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T, root int) error {
 	if root == Root || !ranks.rootOnly {
 		err := mpi.Bcast(ctx, ranks.Comm, buf, root)
@@ -58,8 +58,8 @@ func bcast[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T, root int) e
 	return mpi.Bcast(ctx, ranks.Comm, buf, Root)
 }
 
-// RecvBcast is Bcast from Root, for a rank that uses Send and Recv and does not know the length. It returns the
-// part of buf that it has filled, which is its beginning.
+// RecvBcast is Bcast from Root, for a rank that uses Send and Recv and does not know the length. It returns the filled
+// part of buf, which is its beginning.
 func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
 	buf, err := recvSome(ctx, r, buf, r.parent)
 	if err != nil {
@@ -100,8 +100,8 @@ func Scatter[T mpi.Number](ctx context.Context, ranks *Ranks, all, own []T) erro
 		func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
-// RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. It
-// returns the beginning of buf, which holds the block. Blocks blocks must fit in buf.
+// RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. It returns the
+// beginning of buf, which holds the block. As many blocks as Ranks.Blocks returns must fit in buf.
 func RecvScatter[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T) ([]T, error) {
 	blocks, err := recvSome(ctx, ranks, buf, ranks.parent)
 	if err != nil {
@@ -116,8 +116,8 @@ func RecvScatter[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T) ([]T,
 		func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
-// forEachChild calls f for each child, with the position of that rank's block. The blocks come after this rank's own
-// block.
+// forEachChild calls f for each child, with the position of the child's block. The first block, of n elements like the
+// others, is this rank's own.
 func (r *Ranks) forEachChild(n int, f func(from, end, rank int) error) error {
 	for i, rank := range r.children {
 		if err := f((i+1)*n, (i+2)*n, rank); err != nil {

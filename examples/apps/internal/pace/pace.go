@@ -15,8 +15,8 @@ const MaxOperation = time.Millisecond
 type Processor struct {
 	// Operation is the time for a multiplication with an addition.
 	Operation time.Duration
-	// pendingWait is the time still to be waited for. It is negative if the last wait took too long; the next wait is
-	// then shorter.
+	// pendingWait is the time that Spend has yet to wait for. It is negative if the last wait took too long, which
+	// shortens the next one.
 	pendingWait time.Duration
 }
 
