@@ -7,20 +7,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Device is the interface between a message passing library and a rank: non-blocking operations on bytes, which
-// match by source, tag and communicator. An Engine implements it, and so does a client that is attached to a rank
-// of a daemon. Its methods may be called by any number of goroutines.
+// Device is the interface between a message passing library and a rank: non-blocking operations on bytes, matched by
+// source, tag and communicator. Engine implements it, as does the client of a rank attached to a daemon. Any number of
+// goroutines may call its methods.
 type Device interface {
-	// Rank returns the rank in the cluster. Size returns the number of ranks of the cluster.
+	// Rank returns the local rank, and Size the number of ranks in the cluster.
 	Rank() int
 	Size() int
 	// Peer describes another rank, or this one.
 	Peer(rank int) (PeerInfo, error)
 	// Start posts a send or a receive. The device owns the buffer until the operation ends.
 	Start(op Operation) (Op, error)
-	// SendNow sends a message immediately if that is possible without an Op, and reports whether it has done so. If
-	// it has not, the call had no effect, and the caller has to use Start. The arguments are the fields of an
-	// Operation of kind OpSend; they are passed one by one because an Operation does not fit into registers.
+	// SendNow sends a message immediately if it needs no Op for that, and reports whether it did. If not, the call has
+	// no effect and the caller must use Start. The arguments are the fields of an Operation of kind OpSend, passed one
+	// by one because an Operation does not fit into registers.
 	SendNow(peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool) bool
 	// Resting returns the interface for resting sends, or nil if the device does not support them.
 	Resting() RestingSends
@@ -29,16 +29,16 @@ type Device interface {
 	// RefuseCollective makes the other members' calls with number c.Tag fail with cause, because this rank
 	// does not make the call. A device that cannot notify the members does nothing.
 	RefuseCollective(c *collective.Operation, cause collective.FailureCause)
-	// FreeCommunicator notes that there will be no further collective call in a communicator
-	// (collective.Operation.Comm). Its number is not reused.
+	// FreeCommunicator releases the state of a communicator (collective.Operation.Comm). The caller must make no
+	// further collective call in the communicator, and must not reuse its number.
 	FreeCommunicator(comm uint32)
-	// Probe returns the status of the message that a receive with m would get, without receiving it. If wait is
-	// set, it waits for such a message until ctx is done.
+	// Probe returns the status of the message that a receive with m would match, without receiving the message. If wait
+	// is set, Probe waits for such a message until ctx is done.
 	Probe(ctx context.Context, m Match, wait bool) (Status, bool, error)
-	// Await waits for a value on c, which is the channel of an Op.Notify. If ctx is done first, it returns the
-	// cause. While it waits, it makes progress on messages, as Op.Await does.
+	// Await waits for a value on c, a channel passed to Op.Notify. If ctx is done first, Await returns the cause. Like
+	// Op.Await, it makes progress on messages while it waits.
 	Await(ctx context.Context, c <-chan struct{}) error
-	// Close ends the device's operations and releases the rank.
+	// Close ends the pending operations and releases the rank.
 	Close(ctx context.Context) error
 }
 
@@ -58,46 +58,45 @@ func (BasicDevice) RefuseCollective(*collective.Operation, collective.FailureCau
 // FreeCommunicator does nothing.
 func (BasicDevice) FreeCommunicator(uint32) {}
 
-// RestingSends holds sends that a library leaves to its device while many other sends wait for the same peer. A
-// program may have millions of such sends. The library keeps only the number of each send.
+// RestingSends stores sends that a library hands over to its device while many other sends wait for the same peer. The
+// library then keeps only a number per send, which saves memory in programs with millions of pending sends.
 type RestingSends interface {
-	// MayRest reports whether a send may be left to the device. The answer never changes.
+	// MayRest reports whether a send may be handed over to the device. The answer never changes.
 	MayRest(op Op) bool
-	// Rest leaves a send to the device, pending or not. MayRest must be true for the send, or Wake must have
-	// returned it. The device owns the Op from then on; the payload stays in the caller's buffer. A send keeps its
-	// number when it is left again.
+	// Rest hands over a send, pending or not, to the device, which owns the Op from then on; the payload stays in the
+	// caller's buffer. MayRest must be true for the send, or Wake must have returned it. A send that is handed over
+	// again keeps its number.
 	Rest(op Op, o *Origin) RestingID
-	// Wake returns the Op of a send that was left, the operation that it was posted for, and its origin. The caller
-	// must leave it again, or free it and then call Forget. Wake returns a nil Op if the send was forgotten or has
-	// already been woken.
+	// Wake returns a resting send to the caller: its Op, its operation and its origin. The caller must either call Rest
+	// again, or free the Op and call Forget. Wake returns a nil Op if the send was forgotten or has already been woken.
 	Wake(n RestingID) (Op, Operation, *Origin)
-	// Pending reports whether a send that was left is incomplete, and has not been woken.
+	// Pending reports whether a send is resting and incomplete. It is false for a send that was woken.
 	Pending(n RestingID) bool
-	// Forget releases a number, and reports whether it was in use. An incomplete send continues, but its outcome is
-	// lost.
+	// Forget releases a number and reports whether it was in use. An incomplete send continues, but nobody learns its
+	// outcome.
 	Forget(n RestingID) bool
 }
 
-// Op is a posted operation. Only one goroutine at a time may wait for it.
+// Op is a posted operation. At most one goroutine at a time may wait for its completion.
 type Op interface {
-	// Await waits for the end of the operation, and returns its status, which is valid until Free. If ctx is done
-	// first, the operation is cancelled, its buffer is returned to the caller, and the error is a *WaitError.
+	// Await waits until the operation completes, and returns its status, which is valid until Free. If ctx is done
+	// first, Await cancels the operation, returns the buffer to the caller, and returns a *WaitError.
 	Await(ctx context.Context) (*Status, error)
-	// Test reports whether the operation is done, and returns its status and error.
+	// Test polls without blocking, reports whether the operation is complete, and returns its status and error.
 	Test() (Status, bool, error)
-	// Result is like Test, but does not poll. The status is valid until Free. It is nil if the operation is not
-	// done, or if the device would have to poll to find out.
+	// Result is like Test, but does not poll. The status is valid until Free. It is nil if the operation is incomplete,
+	// or if only a poll could show that it is complete.
 	Result() (*Status, error)
-	// LibraryData returns storage for the library's data about the operation, or nil. The device does not touch it. The
-	// storage persists when the operation is freed, and is reused by the next operation in the same memory.
+	// LibraryData returns storage for the library's data about the operation, or nil. The device never reads or writes
+	// it. The storage survives Free: the next operation in the same memory finds the data unchanged.
 	LibraryData() *any
-	// Cancel requests cancellation. Await returns in any case: ErrCancelled if the operation was cancelled, or its
-	// regular result if it was too late to cancel.
+	// Cancel requests cancellation. Await then returns ErrCancelled, or the regular result if it was too late to
+	// cancel.
 	Cancel()
-	// Notify makes the device send a value to c, without blocking, when the operation ends, or immediately if it is
-	// already done. Notify(nil) revokes an earlier call.
+	// Notify makes the device send a value to c, without blocking, when the operation completes, or immediately if it
+	// is already complete. Notify(nil) revokes an earlier call.
 	Notify(c chan<- struct{})
-	// Free returns the memory of a completed operation to the device for reuse. The operation must not be used
-	// afterwards, by any goroutine. The garbage collector frees operations that are not freed explicitly.
+	// Free returns the memory of a completed operation to the device for reuse. No goroutine may use the operation
+	// afterwards. Calling Free is optional: the garbage collector frees the other operations.
 	Free()
 }

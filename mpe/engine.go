@@ -21,20 +21,19 @@ import (
 
 // Peer configures a peer of an engine.
 type Peer struct {
-	// Handshake configures the protocol of a cloudfpga or v0.9 peer. Extended, if set, configures a peer of
-	// the extended profile instead. The engine sets Local, Remote and Reliable.
+	// Handshake configures the protocol of a cloudfpga or v0.9 peer. A non-nil Extended configures a peer of the
+	// extended profile instead. The engine sets Local, Remote and Reliable in both.
 	Handshake handshake.Config
 	Extended  *extended.Config
 	// Transport carries the packets; several peers may share one.
 	Transport Transport
-	// Unobserved means that the Observer is not notified of completed messages to and from the peer. Their times
-	// may then be the times of earlier events, because reading the clock for each message would take a large part
-	// of the time of a message through shared memory.
+	// Unobserved disables the Observer's notifications of completed messages to and from the peer. Those messages may
+	// then be stamped with the time of an earlier event, which saves a clock reading per message: a large part of the
+	// latency of shared memory.
 	Unobserved bool
 	// Recorder receives the packets exchanged with the peer; nil disables recording.
 	Recorder PacketRecorder
-	// Keeper stores the state of the exchange with a cloudfpga or v0.9 peer that must outlive this process; if it
-	// is nil, the state is not stored.
+	// Keeper stores the state of a cloudfpga or v0.9 peer that must outlive this process; nil disables storing.
 	Keeper Keeper
 	// Kind and Address are for display.
 	Kind    state.Kind
@@ -45,32 +44,32 @@ type Peer struct {
 type Config struct {
 	// Rank is the local rank.
 	Rank int
-	// Peers has an entry per rank of the cluster, in rank order. The local rank's entry is ignored.
+	// Peers holds one entry per rank of the cluster, in rank order. The local rank's entry is ignored.
 	Peers []Peer
 	// Limits bounds the waiting receives and messages of each communicator. The credit of extended peers is
 	// added to the limit on messages.
 	Limits match.Limits
-	// Oversubscribed means that the host has more ranks than cores. A caller that polls then yields to
-	// other processes.
+	// Oversubscribed means that the host runs more ranks than it has cores. Callers that poll then yield to other
+	// processes.
 	Oversubscribed bool
 	// Collectives configures collective calls.
 	Collectives collective.Config
-	// Observer is notified of every event worth counting or logging. Observer may be nil.
+	// Observer is notified of every event worth counting or logging; nil disables notifications.
 	Observer Observer
 	// Calls records the operations of the rank's program; nil disables recording.
 	Calls CallRecorder
-	// OnFailure, if not nil, is called by the caller of a failed operation before the operation returns its error. It
-	// may take some time.
+	// OnFailure, if not nil, is called before an operation returns an error, in the goroutine of the operation's
+	// caller. It may block for a while.
 	OnFailure func()
-	// MakeReport returns the answer to ranks that ask for this rank's report, of at most extended.MaxReport bytes. It
-	// may use the engine. If MakeReport is nil, the engine does not answer.
+	// MakeReport returns this rank's report for ranks that ask for it: at most extended.MaxReport bytes. It may call
+	// the engine. If MakeReport is nil, the engine does not answer.
 	MakeReport func() []byte
 }
 
-// Engine is the message passing engine of one rank. It surrounds a core with a clock, a timer, a lock, random
-// numbers, and the goroutines that read, write and compute.
+// Engine is the message passing engine of one rank. It drives a core, for which it provides a lock, a clock, a timer,
+// random numbers, and the goroutines that read, write and compute.
 type Engine struct {
-	// mu guards the core, and is held during each of its events.
+	// mu guards the core. The engine holds it during each event of the core.
 	mu   sync.Mutex
 	core *core.Core
 
@@ -85,17 +84,17 @@ type Engine struct {
 
 	clock clock
 	timer *time.Timer
-	// tickAt is the time of the next tick, or Never. The timer runs the tick, unless callers or the poller are
-	// polling, which then run it themselves.
+	// tickAt is the time of the next tick, or Never. The goroutine that polls runs the tick; the timer runs it while no
+	// goroutine polls.
 	tickAt atomic.Int64
-	// heartbeats are closed by the next tick. The lock guards them.
+	// heartbeats holds channels for the next tick to close. The lock guards it.
 	heartbeats heartbeats
-	// group polls the sources, one for each transport that can be polled. group.Waiting is the number of requests,
-	// probes and Awaits for which a caller sleeps.
+	// group polls the sources, one per transport that supports polling. group.Waiting is the number of requests, probes
+	// and Awaits that callers sleep on.
 	group   progress.Group
 	sources []*source
-	// transports are the networks by number. processedUntil holds, for each of them, the time up to which all received
-	// packets have been processed.
+	// transports holds the transports by network number. processedUntil holds, per transport, the time up to which the
+	// engine has processed all received packets.
 	transports     []Transport
 	processedUntil []handshake.Instant
 	// outlets send packets, by peer.
@@ -105,15 +104,15 @@ type Engine struct {
 	hasCoalesced atomic.Bool
 	goroutines   sync.WaitGroup
 	waiters      sync.Pool // of channels for Wait, each with a capacity of one
-	// userReturned is closed when a user's function returns. idle is closed when the current phase of Close has
-	// nothing left to wait for. The lock guards them.
+	// userReturned is closed when a user's function returns; idle is closed when the current phase of Close is
+	// complete. The lock guards both.
 	userReturned chan struct{}
 	idle         chan struct{}
 	stop         chan struct{} // closed by Close
 	unfinished   []Waiting     // messages in progress when Close ran out of time
 }
 
-// New starts the engine of a rank. The engine owns the peers' transports from then on, and Close closes them.
+// New starts the engine of a rank. The engine takes ownership of the peers' transports; Close closes them.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Rank < 0 || cfg.Rank >= len(cfg.Peers) {
 		return nil, fmt.Errorf("rank %d is not one of the %d ranks of the cluster", cfg.Rank, len(cfg.Peers))
@@ -204,9 +203,9 @@ func (e *Engine) lock() {
 // recentTime is the maximum age at which the time of an event may be reused for later events.
 const recentTime = time.Millisecond
 
-// canReuseTime reports whether an event that sends nothing may reuse the time of the last event: reading the clock
-// takes a large part of the time of a small message. A tick must be due soon after the last event. The caller holds the
-// lock.
+// canReuseTime reports whether an event that sends nothing may reuse the time of the last event, which is cheaper than
+// reading the clock. A tick must be due soon after the last event, so that the reused time is never old. The caller
+// holds the lock.
 func (e *Engine) canReuseTime() bool {
 	return e.core.IsQuiet() && e.tickAt.Load() <= int64(e.core.Now()+recentTime) && !e.group.Armed()
 }
@@ -214,7 +213,7 @@ func (e *Engine) canReuseTime() bool {
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
-// unlockAfter is unlock for an event that the caller has already ended, with outcome out.
+// unlockAfter is unlock for an event that the caller has already ended; out is its outcome.
 func unlockAfter(engine *Engine, out *core.Outcome) {
 	if len(out.Completed) > 0 {
 		completeAll(out)
@@ -243,7 +242,7 @@ func unlockAfter(engine *Engine, out *core.Outcome) {
 	engine.mu.Unlock()
 }
 
-// completeAll completes the requests of an event for their callers.
+// completeAll marks the completed requests of an event as complete and wakes their callers.
 func completeAll(out *core.Outcome) {
 	for i, r := range out.Completed {
 		out.Completed[i] = nil
@@ -260,7 +259,7 @@ func (e *Engine) handleOutcome(out *core.Outcome) {
 	for _, j := range out.Jobs {
 		compute(e, j)
 	}
-	if out.Report { // it takes the lock, and other locks
+	if out.Report { // in a goroutine, because makeReport acquires locks
 		e.goroutines.Go(func() {
 			text := e.makeReport()
 			e.lock()
@@ -271,10 +270,9 @@ func (e *Engine) handleOutcome(out *core.Outcome) {
 	out.Clear()
 }
 
-// Reconfigure changes the settings that may change while messages are exchanged. It takes a Peer for each rank, as
-// New does. It uses only the address, which is for display, and the settings that can be reconfigured in packages
-// handshake and extended. Messages in flight keep the settings with which they began. There must be as many peers
-// as in New.
+// Reconfigure changes the settings that may change while messages are exchanged. Like Config.Peers, peers holds one
+// entry per rank. Reconfigure reads only the addresses, which are for display, and the settings that packages handshake
+// and extended can reconfigure. Messages in flight keep their settings.
 func (e *Engine) Reconfigure(peers []Peer) {
 	next := make([]core.Peer, len(peers))
 	for rank := range peers {
@@ -285,8 +283,8 @@ func (e *Engine) Reconfigure(peers []Peer) {
 	e.core.Reconfigure(next)
 }
 
-// Reset makes the engine forget the state of a peer that was restarted, so that sends to it are no longer
-// refused. Messages in flight are not affected. The error matches ErrRank.
+// Reset discards the state of a peer that was restarted, so that the engine no longer refuses sends to it. It does not
+// affect messages in flight. The error matches ErrRank.
 func (e *Engine) Reset(rank int) error {
 	if rank < 0 || rank >= e.size || rank == e.rank {
 		return fmt.Errorf("rank %d: %w", rank, ErrRank)
@@ -297,25 +295,25 @@ func (e *Engine) Reset(rank int) error {
 	return nil
 }
 
-// PeerFinalized notes that a rank of this rank's job has called MPI_Finalize. The transport reports this only if
-// there was a connection before.
+// PeerFinalized notes that a rank of this rank's job has called MPI_Finalize. The transport itself reports this only
+// for peers that it had a connection to.
 func (e *Engine) PeerFinalized(rank int) {
 	e.receiveBatch(slices.Index(e.transports, e.outlets[rank].transport), []RxPacket{{Kind: RxPeerClosed, Peer: rank}}, 0)
 }
 
-// PeerFailed ends the receives posted to a stand-in of this process, whose kernel failed, with a *PeerFailedError.
-// If there are no such receives, but a message was sent to the stand-in after its last message arrived, the error
-// ends the next receive, unless another message from the stand-in arrives first. Receives from any source, and
-// messages that have begun, continue.
+// PeerFailed ends the receives posted to a stand-in of this process with a *PeerFailedError, because the stand-in's
+// kernel failed. If no such receive is posted but the stand-in owes an answer (a message was sent to it after its last
+// message arrived), the next receive fails instead, unless another message from the stand-in arrives first. Receives
+// from any source and messages in transfer continue.
 func (e *Engine) PeerFailed(rank int, cause error) {
 	e.lock()
 	defer e.unlock()
 	e.core.PeerFailed(rank, cause)
 }
 
-// Close closes the engine. New operations are refused. Handshakes in progress may complete until ctx is done. Then
-// all remaining operations fail with ErrClosed, and Close closes the transports. Close returns the error of ctx if
-// an operation was cut off.
+// Close closes the engine. It refuses new operations, lets handshakes in progress complete until ctx is done, fails all
+// remaining operations with ErrClosed, and closes the transports. If handshakes were still in progress when ctx was
+// done, Close returns the cause of ctx.
 //
 // Before it closes the transports, Close continues to answer peers that retransmit because an ACK was lost, until
 // the time that LingerUntil of packages handshake and extended returns, or until ctx is done. Reliable transports
@@ -330,7 +328,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	drained := make(chan struct{})
 	e.idle = drained
 	e.unlock()
-	e.group.Waiting.Add(1) // packets are awaited until the drain ends
+	e.group.Waiting.Add(1) // keeps the sources polled or watched
 	e.group.Watch()
 	defer time.AfterFunc(core.AbortTime, func() {
 		e.lock()

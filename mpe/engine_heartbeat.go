@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/ctxerr"
 )
 
-// Heartbeat reports whether the engine is alive: before ctx is done, the engine's lock must become available, the
-// timer or a polling caller must handle time-outs, and the poller that wakes the engine when packets arrive must
-// respond. A closed engine counts as alive.
+// Heartbeat returns nil if the engine is alive: before ctx is done, the engine's lock must become available, the timer
+// or a polling caller must handle timeouts, and the poller that wakes the engine for packets must respond. A closed
+// engine counts as alive.
 func (e *Engine) Heartbeat(ctx context.Context) error {
 	ticked := make(chan struct{})
 	locked := make(chan struct{})
@@ -41,7 +41,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	}
 }
 
-// heartbeats holds a channel for each call of Heartbeat that waits for a tick.
+// heartbeats holds one channel per Heartbeat call waiting for a tick.
 type heartbeats []chan struct{}
 
 // notify wakes the calls of Heartbeat after a tick.

@@ -2,20 +2,20 @@ package mpe
 
 import "sync"
 
-// placementTable guards the placements, because transports place payload without the engine's lock.
+// placementTable guards the placements with a separate lock, because transports place payload without the engine's
+// lock.
 type placementTable struct {
-	// mu is held while a transport uses the placements of its source. It may be acquired with or without the
-	// engine's lock held, but the engine's lock must not be acquired while mu is held.
+	// mu is held while a transport uses the placements of its source. Lock order: the engine's lock, then mu.
 	mu sync.Mutex
-	// generation changes when a placement is revoked. Placed payload that was not processed before that is lost, as if
-	// the network had lost it. Writing generation requires the engine's lock, too.
+	// generation changes when a placement is revoked. Payload placed earlier but not yet processed then counts as lost
+	// by the network. Writing generation also requires the engine's lock.
 	generation uint32
-	// sources holds the source of each peer's transport, or nil if the transport is not polled.
+	// sources holds the source of each peer's transport; nil for transports that are not polled.
 	sources []*source
 }
 
-// pollInto polls a source's transport, with its placements if there are any. It returns the generation of the
-// placements, or 0 without placements.
+// pollInto polls a source's transport and passes it the source's placements, if any. gen is the generation of the
+// placements, or 0 if the source has none.
 func (l *placementTable) pollInto(s *source) (n int, gen uint32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

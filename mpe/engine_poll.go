@@ -10,17 +10,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// recvRetry is the delay before a transport that failed to receive is read again.
+// recvRetry is the delay between a failed Recv of a transport and the next one.
 const recvRetry = 10 * time.Millisecond
 
 // batchSize is the maximum number of packets received from a transport at a time: enough to amortize the lock
 // and the system call, few enough to stay in cache.
 const batchSize = 64
 
-// start starts receiving from all transports, or from none if it fails. A caller that waits for a message polls the
-// sources for a while, so that no goroutine has to be woken for it. While no caller polls, the first packet wakes
-// the poller of the process (package progress). A transport that cannot be polled, or that would exceed
-// progress.MaxDrivers, has a goroutine that blocks in its Recv.
+// start starts receiving from all transports, or from none if it fails. A caller waiting for a message first polls the
+// sources itself, which saves waking a goroutine. While no caller polls, the first packet wakes the poller of the
+// process (package progress). For a transport that cannot be polled, or that exceeds progress.MaxDrivers, start starts
+// a goroutine that blocks in Recv.
 func (e *Engine) start(oversubscribed bool) error {
 	e.group.Init((*owner)(e), oversubscribed)
 	e.placements.sources = make([]*source, e.size)
@@ -77,7 +77,7 @@ func read(engine *Engine, id int) {
 	}
 }
 
-// closeTransports closes the transports of an engine, and waits for its goroutines. It returns the first error.
+// closeTransports closes the transports of an engine, waits for its goroutines, and returns the first error.
 func closeTransports(engine *Engine) (err error) {
 	engine.group.Close()
 	for _, tr := range engine.transports {
@@ -89,8 +89,8 @@ func closeTransports(engine *Engine) (err error) {
 	return err
 }
 
-// receiveBatch passes packets to the core. If gen is not 0, their payload may be in placements of generation gen, and
-// is lost if that is no longer the current generation.
+// receiveBatch passes packets to the core. A nonzero gen is the generation of the placements that may hold their
+// payload; if it is no longer current, receiveBatch drops the packets.
 func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.mu.Lock()
 	if gen == 0 || gen == e.placements.generation {
@@ -118,7 +118,8 @@ func (o *owner) Tick(now time.Duration) {
 	}
 }
 
-// onTimer is called by the timer. The poller may not have processed received packets yet.
+// onTimer is the timer's function. If timeouts are due but received packets are still unprocessed, it processes the
+// packets first.
 func (o *owner) onTimer() {
 	if o.tick() {
 		o.group.Drain()
@@ -126,8 +127,8 @@ func (o *owner) onTimer() {
 	}
 }
 
-// tick makes the core handle time-outs. It reports whether some time-outs are due, but must wait until received
-// packets have been processed.
+// tick makes the core handle timeouts. It reports whether some timeouts are due but must wait until received packets
+// have been processed.
 func (o *owner) tick() (wait bool) {
 	engine := (*Engine)(o)
 	engine.lock()
@@ -150,9 +151,8 @@ func (o *owner) Calls() uint32 {
 	return o.postCount
 }
 
-// Armed implements progress.Owner. It sets the timer, unless the sources are polled, because pollers tick as well.
-// It is called, with or without the lock, when the sources may have started or stopped being polled, or the next
-// tick may have changed.
+// Armed implements progress.Owner. It sets the timer, unless a goroutine polls the sources and therefore runs the
+// ticks. Callers may hold the lock. They call Armed after any change to polling or to the time of the next tick.
 func (o *owner) Armed() {
 	if !o.group.Armed() {
 		return
@@ -175,13 +175,13 @@ func (e *Engine) PollOnce() {
 	e.group.PollOnce()
 }
 
-// Await waits for a value on c. If ctx is done first, it returns the cause.
+// Await waits for a value on c, or returns the cause of ctx if ctx is done first.
 func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
 	e.sendCoalesced()
 	return e.group.Await(ctx, c)
 }
 
-// Sleep is Await for a caller that has already polled for the given time: it does not poll.
+// Sleep is Await without polling, for a caller that has already polled for the given time.
 func (e *Engine) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	e.sendCoalesced()
 	return e.group.AwaitSleeping(ctx, c, polled)

@@ -13,14 +13,14 @@ type Options struct {
 	Datatype protocol.Datatype
 	// AnyDatatype makes a receive match INT and FLOAT alike.
 	AnyDatatype bool
-	// Tag is 0 to 2³¹−1. The cloudfpga profile does not carry it: messages match in the order in which they
-	// were posted, whatever their tags. Profile v0.9 carries 0 to 255.
+	// Tag is 0 to 2³¹−1. Profile v0.9 carries 0 to 255. The cloudfpga profile carries no tag: its messages match in
+	// posting order, whatever their tags.
 	Tag int
 	// AnyTag makes a receive match any tag.
 	AnyTag bool
-	// Sync makes a send complete only when a receive has matched, like OpSendSync.
+	// Sync makes a send complete only after a receive has matched it, like OpSendSync.
 	Sync bool
-	// Comm is the communicator. Only the extended profile carries one.
+	// Comm is the communicator's number. Only the extended profile carries it.
 	Comm uint32
 }
 
@@ -36,21 +36,21 @@ func (o Options) operation(kind OpKind, peer int, buf []byte) Operation {
 	return op
 }
 
-// Isend posts a message to rank dst. data is read until the request ends.
+// Isend posts a send of data to rank dst. The caller must not modify data until the request completes.
 func (e *Engine) Isend(dst int, data []byte, opts Options) (*Request, error) {
 	opts.AnyTag = false
 	op := opts.operation(OpSend, dst, data)
 	return e.Post(&op)
 }
 
-// Irecv posts a receive of a message from rank src, or from AnySource. buf must not be used until the request ends.
+// Irecv posts a receive from rank src, or from AnySource. The caller must not use buf until the request completes.
 func (e *Engine) Irecv(src int, buf []byte, opts Options) (*Request, error) {
 	op := opts.operation(OpRecv, src, buf)
 	return e.Post(&op)
 }
 
-// Send sends data to rank dst. It returns when a cloudfpga or v0.9 peer has acknowledged the message, or, for
-// other peers, when data may be reused.
+// Send sends data to rank dst and returns when data may be reused. For a cloudfpga or v0.9 peer, that is when the peer
+// has acknowledged the message.
 func (e *Engine) Send(ctx context.Context, dst int, data []byte, opts Options) (Status, error) {
 	opts.AnyTag = false
 	op := opts.operation(OpSend, dst, data)
@@ -83,7 +83,7 @@ func (e *Engine) Start(op Operation) (Op, error) {
 	return r, nil
 }
 
-// Post posts an operation. It is Start for callers that have an *Engine rather than a Device.
+// Post is Start for callers with an *Engine, who get a *Request rather than an Op.
 func (e *Engine) Post(op *Operation) (*Request, error) {
 	if err := e.core.Check(op); err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func (e *Engine) Post(op *Operation) (*Request, error) {
 	return request, nil
 }
 
-// SendNow implements Device. It sends messages of one packet to ranks that share memory, if nothing is queued
-// ahead of them.
+// SendNow implements Device. It sends only single-packet messages to ranks that share memory, and only if no other
+// message is queued ahead.
 func (e *Engine) SendNow(peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool) bool {
 	if !e.core.MaySendNow(peer, tag, len(buf)) {
 		return false
@@ -133,7 +133,7 @@ func (e *Engine) SendNow(peer, tag int, comm uint32, buf []byte, datatype protoc
 	return true
 }
 
-// unlockAndPoll is unlock for a caller that has posted an operation. It polls if a poll is due.
+// unlockAndPoll is unlock for a caller that has posted an operation. It polls the sources if the core asks for it.
 func (e *Engine) unlockAndPoll() {
 	e.postCount++
 	out := e.core.End()

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Probe returns the status of the message that a receive with match would get, without receiving it. If wait is set, it
-// waits for such a message until ctx is done, and then returns an error with the cause.
+// Probe returns the status of the message that a receive with match would match, without receiving the message. If wait
+// is set, Probe waits for such a message; if ctx is done first, it returns an error that wraps the cause.
 func (e *Engine) Probe(ctx context.Context, match Match, wait bool) (Status, bool, error) {
 	if err := e.core.Check(&Operation{Kind: OpRecv, Peer: match.Source, Tag: match.Tag, Comm: match.Comm}); err != nil {
 		return Status{}, false, err

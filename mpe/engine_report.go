@@ -31,24 +31,24 @@ func (e *Engine) Depths() state.Depths {
 	return e.core.Depths()
 }
 
-// Waits returns the operations that have waited for at least the given time: messages announced or in
-// transfer, and the oldest posted receive of each source.
+// Waits returns the operations pending for at least the given time: announced messages, messages in transfer, and the
+// oldest posted receive of each source.
 func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	e.lock()
 	defer e.unlock()
 	return e.core.Waits(atLeast)
 }
 
-// Unfinished returns the messages that were in progress when Close ran out of time, as they were then.
+// Unfinished returns the messages in progress when Close's context was done, in their state at that time.
 func (e *Engine) Unfinished() []Waiting {
 	e.lock()
 	defer e.unlock()
 	return e.unfinished
 }
 
-// Counters calls rank once, and then peer for every peer, each time with the engine's lock held, so that counts
-// kept by the Observer do not change during the call. The functions must be quick, must not call the engine, and
-// must not retain their arguments.
+// Counters calls rank once, and then peer for every peer. It holds the engine's lock during each call, so that the
+// Observer's own counts do not change meanwhile. The functions must be quick, must not call the engine, and must not
+// retain their arguments.
 func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters)) {
 	posted := make([]handshake.Instant, e.size) // 0 for none
 	var rc state.RankCounters
@@ -70,8 +70,8 @@ func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerC
 	}
 }
 
-// PeerCounters calls visit for one peer, as Counters calls its function peer. It does nothing if rank is no peer.
-// The oldest receive counts only receives that a message has matched.
+// PeerCounters calls visit for one peer, as Counters calls peer. It is a no-op if rank is not a peer. Unlike in
+// Counters, OldestRecv ignores receives that no message has matched.
 func (e *Engine) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	if rank < 0 || rank >= e.size {
 		return

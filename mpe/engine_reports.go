@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// AskReports asks other ranks, in ascending order, for their reports, over the links to them (E53). It waits until
-// all have answered, but at most for a second, and returns an entry for each rank, in the same order. The error
+// AskReports asks other ranks for their reports over the links to them (E53). ranks must be ascending. AskReports waits
+// until all have answered, but for at most a second, and returns one entry per rank, in the same order. The error
 // matches ErrRank, or is the cause of ctx.
 func (e *Engine) AskReports(ctx context.Context, ranks []int) ([]PeerReport, error) {
 	for i, rank := range ranks {

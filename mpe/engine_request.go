@@ -12,14 +12,14 @@ import (
 
 // Request is a posted operation. It implements Op.
 type Request struct {
-	core core.Request // the core's part, whose Owner is this request
+	core core.Request // the core's part; its Owner is this request
 
 	engine *Engine     // nil if no caller can wait for the request
 	ended  atomic.Bool // set after all other fields
 	waiter chan<- struct{}
-	onEnd  func() // called when the request ends, or nil
+	onEnd  func() // called when the request completes; may be nil
 
-	// pool is the pool to which its memory belongs, or nil. nextSpare is the next request in the pool. library is the
+	// pool owns the request's memory; nil if none does. nextSpare is the next request in the pool. library is the
 	// storage for LibraryData.
 	pool      *spareRequests
 	nextSpare *Request
@@ -31,8 +31,7 @@ var _ Op = (*Request)(nil)
 // requestOf returns the Request of a core's request.
 func requestOf(r *core.Request) *Request { return r.Owner.(*Request) }
 
-// complete completes the request for its caller, and notifies the caller. A caller that sees that it is complete
-// may free it at any time.
+// complete marks the request as complete and wakes its caller, which may free the request from then on.
 func (r *Request) complete() {
 	if r.waiter == nil && r.onEnd == nil && r.core.Call == nil {
 		r.ended.Store(true)
@@ -55,7 +54,7 @@ func (r *Request) complete() {
 	}
 }
 
-// setWaiter sets the channel that is notified when the request ends, or nil.
+// setWaiter sets the channel to notify when the request completes. A nil channel disables the notification.
 func (r *Request) setWaiter(w chan<- struct{}) {
 	if (w != nil) != (r.waiter != nil) {
 		if w != nil {
@@ -75,8 +74,8 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// Wait waits for the end of the request. If ctx is done first, the request is cancelled or detached, its
-// buffer is returned to the caller, and the error is a *WaitError, which describes the wait.
+// Wait waits until the request completes. If ctx is done first, Wait cancels or detaches the request, returns its
+// buffer to the caller, and returns a *WaitError, which describes the wait.
 func (r *Request) Wait(ctx context.Context) (Status, error) {
 	s, err := r.Await(ctx)
 	return *s, err
@@ -108,21 +107,21 @@ func (f failure) report(err error) error {
 	return err
 }
 
-// Detach ends the request as Wait does when its context is done with cause, but a transfer that cannot be cancelled
-// continues in the memory that keep returns. keep is called only in this case, and before Detach returns.
-// Afterwards the buffer belongs to the caller, unless keep returned it.
+// Detach ends the request as Wait does when its context is done with cause. A transfer that cannot be cancelled
+// continues in the memory that keep returns; Detach calls keep only in this case. When Detach returns, the buffer
+// belongs to the caller, unless keep returned it.
 func (r *Request) Detach(cause error, keep KeepFunc) (Status, error) {
 	return r.detach(cause, keep, false)
 }
 
-// Abandon is Detach for a caller that no longer exists. If the request is a receive that has matched a message, the
-// message is dropped, because no other program may receive it. If keep is nil, the engine copies the buffer if
-// necessary, as Wait does.
+// Abandon is Detach for a caller that no longer exists. It drops the message of a receive that has matched one, because
+// no other program may receive it. If keep is nil, the engine copies the buffer when a transfer has to continue, as
+// Wait does.
 func (r *Request) Abandon(cause error, keep KeepFunc) (Status, error) {
 	return r.detach(cause, keep, true)
 }
 
-// sleep waits for the end of the request without polling, as progress.Group.Sleep does.
+// sleep waits until the request completes, without polling; see progress.Group.Sleep.
 func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 	c, ok := r.engine.waiters.Get().(chan struct{})
 	if !ok {
@@ -141,8 +140,8 @@ func (r *Request) sleep(ctx context.Context, polled time.Duration) error {
 	return err
 }
 
-// Result is like Test, but does not poll. The status is nil if the request is not done, and valid until the request
-// is freed.
+// Result is like Test, but does not poll. The status is nil if the request is incomplete; otherwise it is valid until
+// the request is freed.
 func (r *Request) Result() (*Status, error) {
 	if !r.ended.Load() {
 		return nil, nil
@@ -150,7 +149,7 @@ func (r *Request) Result() (*Status, error) {
 	return &r.core.Status, r.engine.failure.report(r.core.Err)
 }
 
-// Test reports whether the request is done, and returns its status and error.
+// Test polls once if necessary, reports whether the request is complete, and returns its status and error.
 func (r *Request) Test() (Status, bool, error) {
 	if !r.ended.Load() {
 		if r.engine.PollOnce(); !r.ended.Load() {
@@ -160,7 +159,7 @@ func (r *Request) Test() (Status, bool, error) {
 	return r.core.Status, true, r.engine.failure.report(r.core.Err)
 }
 
-// Notify makes the engine send a value to c when the request ends.
+// Notify makes the engine send a value to c when the request completes.
 func (r *Request) Notify(c chan<- struct{}) {
 	if c == nil && r.ended.Load() {
 		return
@@ -174,10 +173,10 @@ func (r *Request) Notify(c chan<- struct{}) {
 	notify(c)
 }
 
-// OnEnd makes the engine call then when the request ends, or calls it at once if the request is already done. It is
-// for a caller that polls, possibly for another process. awaited, if not nil, reports whether that process sleeps until
-// the request ends; the engine calls it only before then, for Snapshot. Both are called with the engine's lock held;
-// they must not call the engine, and must not block.
+// OnEnd makes the engine call then when the request completes, or calls it at once if the request is already complete.
+// It serves callers that poll, possibly on behalf of another process. awaited, if not nil, reports whether that process
+// sleeps until the request completes; the engine calls it for Snapshot while the request is pending. The engine holds
+// its lock during both calls, so the functions must not call the engine, and must not block.
 func (r *Request) OnEnd(then func(), awaited func() bool) {
 	r.engine.mu.Lock()
 	ended := r.ended.Load()
@@ -190,7 +189,7 @@ func (r *Request) OnEnd(then func(), awaited func() bool) {
 	}
 }
 
-// requests recycles requests that belong to no spareRequests.
+// requests recycles requests whose pool is nil.
 var requests = sync.Pool{New: func() any { return makeRequest() }}
 
 func makeRequest() *Request {
@@ -199,11 +198,12 @@ func makeRequest() *Request {
 	return r
 }
 
-// maxSpareRequests is the maximum number of requests in the pool of an engine, about 0.5 MiB. The garbage collector
-// frees any further requests.
+// maxSpareRequests is the maximum number of requests in the pool of an engine, about 0.5 MiB. Further requests come
+// from the shared sync.Pool.
 const maxSpareRequests = 1024
 
-// spareRequests is the pool of requests of an engine. To take one, the caller must hold the engine's lock.
+// spareRequests is the pool of requests of an engine. Callers of get must hold the engine's lock; any goroutine may
+// call put.
 type spareRequests struct {
 	free      *Request
 	allocated int
@@ -242,12 +242,12 @@ func (s *spareRequests) put(r *Request) {
 // Free releases the memory of a completed request.
 func (r *Request) Free() {
 	if !r.ended.Load() {
-		return // its buffer is in use, so the garbage collector frees it
+		return // the engine still uses its buffer; the garbage collector frees it later
 	}
 	r.release()
 }
 
-// release releases the memory of a request to which no references are left.
+// release recycles the memory of a request that is no longer referenced.
 func (r *Request) release() {
 	s := r.pool
 	*r = Request{pool: s, library: r.library}
@@ -262,20 +262,20 @@ func (r *Request) release() {
 // LibraryData returns the storage for a library's data about the operation.
 func (r *Request) LibraryData() *any { return &r.library }
 
-// Cancel cancels the request, if that is still possible.
+// Cancel cancels the request, unless it is too late.
 func (r *Request) Cancel() {
 	r.engine.lock()
 	defer r.engine.unlock()
 	r.engine.core.CancelRequest(&r.core)
 }
 
-// detach ends a request because its caller's context is done. The caller gets its buffer back at once. A transfer
-// that cannot be cancelled on the wire continues with a copy: a message whose DATA was sent still needs its payload
-// for retransmissions, and a sender that was cleared will send, so its message is kept for the next receive, unless
-// the caller is gone.
+// detach ends a request because its caller's context is done, and returns the buffer to the caller at once. A transfer
+// that cannot be cancelled on the wire continues with a copy: a message whose DATA was sent needs its payload for
+// retransmissions, and a sender that was cleared will send its message, which is kept for the next receive unless gone
+// is set.
 //
-// If keep is not nil, the transfer continues in the memory that keep returns, instead of a copy. keep is called
-// with the lock held, and so is its release function.
+// If keep is not nil, the transfer continues in the memory that keep returns instead of a copy. The engine holds its
+// lock while it calls keep and the release function.
 func (r *Request) detach(cause error, keep KeepFunc, gone bool) (Status, error) {
 	engine := r.engine
 	engine.lock()

@@ -6,20 +6,20 @@ type engineResting Engine
 // Resting returns the engine's resting sends.
 func (e *Engine) Resting() RestingSends { return (*engineResting)(e) }
 
-// MayRest reports whether a send may be left to the engine.
+// MayRest reports whether a send may be handed over to the engine.
 func (e *engineResting) MayRest(op Op) bool {
 	r, ok := op.(*Request)
 	return ok && r.core.MayRest
 }
 
-// Rest leaves a send to the engine.
+// Rest hands over a send to the engine.
 func (e *engineResting) Rest(op Op, o *Origin) RestingID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.core.RestingSends.Keep(&op.(*Request).core, o)
 }
 
-// Wake returns the operation of a send that was left, the operation that it was posted for, and its origin.
+// Wake returns a resting send to the caller: its Op, its operation and its origin.
 func (e *engineResting) Wake(n RestingID) (Op, Operation, *Origin) {
 	(*Engine)(e).lock()
 	defer (*Engine)(e).unlock()
@@ -33,7 +33,7 @@ func (e *engineResting) Wake(n RestingID) (Op, Operation, *Origin) {
 	return r, request.Operation(), origin
 }
 
-// Pending reports whether a send that was left is incomplete, and has not been woken.
+// Pending reports whether a send is resting and incomplete.
 func (e *engineResting) Pending(n RestingID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

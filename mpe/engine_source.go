@@ -6,39 +6,39 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// source receives the packets of a transport that can be polled. It implements progress.Source.
+// source receives the packets of a transport that supports polling. It implements progress.Source.
 //
-// It also tracks the time up to which all received packets have been processed. A rank that the system has delayed
-// may have unread packets in its socket when its time-outs expire, and must not blame its peers.
+// It also tracks the time up to which all received packets have been processed: when the system delays a rank, its
+// timeouts may expire while answers are still unread in its socket, and it must not declare its peers unreachable then.
 type source struct {
 	engine *Engine
 	// network is the number of the transport.
 	network   int
 	transport PollTransport
 	batch     []RxPacket
-	// placements holds the placements of the transport's peers, and placing reports whether there are any.
-	// placementTable.mu guards placements.
+	// placements holds the placements of the transport's peers, guarded by placementTable.mu; placing is set while
+	// placements is not empty.
 	placements Placements
 	placing    atomic.Bool
 
-	// round is the number of the round that began at roundStart. drainedRound is the number of the last round in which
-	// Poll found no more packets, or found more packets than can have been waiting when the round began.
+	// round is the number of the round that began at roundStart. drainedRound is the last round whose packets are all
+	// processed: Poll found no more packets, or returned more than the transport can have held when the round began.
 	round, drainedRound atomic.Uint32
-	// polled is the number of packets that the polling goroutine has processed in round polledRound. capacity is the
-	// maximum number of packets that may have been waiting when the round began. This limit keeps a flood from delaying
-	// time-outs.
+	// polled is the number of packets processed in round polledRound. capacity is the maximum number of packets that
+	// the transport can have held when the round began. It ends the round even if packets keep arriving, so that a
+	// flood cannot delay timeouts.
 	polled, capacity int
 	polledRound      uint32
-	// roundStart and processedUntil are guarded by the engine's lock. All packets received before processedUntil have
-	// been processed.
+	// All packets received before processedUntil have been processed. The engine's lock guards roundStart and
+	// processedUntil.
 	roundStart, processedUntil handshake.Instant
 }
 
 const (
 	// defaultCapacity is the number of packets that a transport of unknown capacity is assumed to hold.
 	defaultCapacity = 1 << 16
-	// minCharge is the minimum charge for a datagram to a socket's receive buffer, in bytes of the requested
-	// size: Linux charges twice that.
+	// minCharge is the minimum number of bytes of a socket's receive buffer, as requested by SO_RCVBUF, that a datagram
+	// occupies. Linux charges twice as much against a buffer of twice the requested size.
 	minCharge = 256
 )
 
@@ -67,7 +67,7 @@ func (s *source) Poll() (n int, err error) {
 	return n, err
 }
 
-// notePoll notes that a Poll which began in round processed n packets.
+// notePoll records that a Poll begun in the given round processed n packets.
 func (s *source) notePoll(n int, round uint32) {
 	if s.polledRound != round {
 		s.polledRound, s.polled = round, 0
@@ -81,7 +81,7 @@ func (s *source) notePoll(n int, round uint32) {
 	}
 }
 
-// advance starts another round if the last one is complete. The caller holds the lock.
+// advance starts the next round if the current one is drained. The caller holds the lock.
 func (s *source) advance(now handshake.Instant) {
 	if round := s.round.Load(); s.drainedRound.Load() == round {
 		s.processedUntil, s.roundStart = s.roundStart, now

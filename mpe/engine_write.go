@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// longWrite is the minimum payload, in bytes, of a message that a separate goroutine writes to a stream. A stream
-// pushes back when its peer does not read. Without the goroutine, two ranks that write long messages to each other
+// longWrite is the minimum payload, in bytes, of a message that a separate goroutine writes to a stream. A write to a
+// stream blocks while the peer does not read. Without the goroutine, two ranks writing long messages to each other
 // could deadlock, because neither would read while it writes.
 const longWrite = 64 << 10
 
@@ -20,18 +20,18 @@ const longWrite = 64 << 10
 type outlet struct {
 	peer       int
 	transport  Transport
-	handshakes HandshakeTransport // nil if tr carries the extended profile only
+	handshakes HandshakeTransport // nil if transport carries the extended profile only
 	datagrams  DatagramTransport  // or nil
 	shape      protocol.Shape     // of DATA messages
 	writing    bool               // a goroutine is writing to the peer
-	queued     []outgoing         // packets queued until it is done
+	queued     []outgoing         // packets to send when that goroutine is done
 }
 
 // outgoing is a handshake packet queued behind a long write to the same peer.
 type outgoing struct {
 	header  [protocol.HeaderLen]byte
 	payload []byte
-	// data is the send if the packet is its DATA, otherwise 0.
+	// data is the ID of the send if the packet is a DATA message, or 0.
 	data handshake.ID
 }
 
@@ -42,8 +42,7 @@ func newOutlet(peer int, p *Peer) outlet {
 	return o
 }
 
-// needsWriter reports whether a message needs a separate goroutine to write it: a long message to a stream, or a paced
-// one.
+// needsWriter reports whether a separate goroutine must write a message: a long message to a stream, or a paced one.
 func (o *outlet) needsWriter(bytes int) bool {
 	if o.transport.Reliable() {
 		return bytes >= longWrite
@@ -64,7 +63,7 @@ func (f *effects) SendHeader(peer int, header []byte) error {
 	return o.handshakes.SendHeader(peer, header)
 }
 
-// SendData implements core.Effects. A datagram socket does not push back, so most messages are sent at once.
+// SendData implements core.Effects. Writes to a datagram socket do not block, so most messages are sent at once.
 func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool,
 	err error) {
 	engine, o := (*Engine)(f), &f.outlets[peer]
@@ -72,8 +71,7 @@ func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (a
 		err = o.handshakes.SendData(peer, header, payload, o.shape)
 		return engine.clock.now(), true, err
 	}
-	// The caller may reuse the payload as soon as the request ends, which an error can cause in the middle of
-	// the write. So the payload is copied.
+	// Copy the payload: an error may end the request during the write, and the caller may then reuse the payload.
 	o.queued = append(o.queued,
 		outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
 	if !o.writing {
@@ -106,7 +104,7 @@ func (f *effects) NewRequest() *core.Request { return &f.requests.get().core }
 // Release implements core.Effects.
 func (f *effects) Release(r *core.Request) { requestOf(r).release() }
 
-// write sends the queue of the peer, without the lock, until it is empty.
+// write sends the peer's queued packets, without holding the lock, until the queue is empty.
 func (o *outlet) write(engine *Engine) {
 	engine.lock()
 	defer engine.unlock()

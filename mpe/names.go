@@ -92,5 +92,5 @@ var (
 	ErrNotExtended = core.ErrNotExtended
 )
 
-// WireOf extracts the properties that collective calls depend on from the result of Device.Peer.
+// WireOf converts a result of Device.Peer to the properties of the wire that collective calls depend on.
 func WireOf(p PeerInfo, err error) (collective.Wire, error) { return core.WireOf(p, err) }

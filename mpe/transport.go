@@ -13,22 +13,22 @@ import (
 // Transport carries the packets of one local rank. It is the engine's only interface to the network; packages
 // udp, tcp and shm implement it.
 //
-// One goroutine calls Recv, concurrently with the Send methods. If the transport is Reliable, there is at
-// most one Send call per peer at a time; otherwise at most one in total, except for paced messages. Any
-// goroutine may call Close, which makes a Recv in progress return ErrTransportClosed and Sends fail.
+// One goroutine calls Recv, concurrently with the Send methods. If the transport is Reliable, at most one Send call per
+// peer is in progress at a time; otherwise at most one in total, except for paced messages. Any goroutine may call
+// Close, which makes a pending Recv return ErrTransportClosed and Send calls fail.
 type Transport interface {
 	// LocalAddr returns the address that the rank is bound to.
 	LocalAddr() netip.AddrPort
-	// Reliable reports whether packets arrive once and in order while a connection lasts, so that there is no
-	// need for a retransmission timer.
+	// Reliable reports whether packets arrive exactly once and in order while a connection lasts, so that the engine
+	// needs no retransmission timer.
 	Reliable() bool
-	// Recv waits for packets, and fills in at least one RxPacket and at most len(batch). The bytes are valid
+	// Recv waits for packets, stores 1 to len(batch) of them in batch, and returns their number. Their bytes are valid
 	// until the next call of Recv.
 	Recv(batch []RxPacket) (int, error)
 	// SendPackets sends packets of the extended profile to peer in order, and returns the number that the network
-	// accepted. Recv returns each of them whole, as an RxDatagram. SendPackets does not block: a network that is
-	// full loses the rest. Such a loss is not an error, because packets are retransmitted until they are
-	// acknowledged. The caller may reuse the memory when the call returns.
+	// accepted. The peer's Recv returns each packet whole, as an RxDatagram. SendPackets does not block: it drops
+	// packets that the network cannot accept. Such a loss is not an error, because the engine retransmits packets until
+	// they are acknowledged. The caller may reuse the memory when the call returns.
 	SendPackets(peer int, packets []Packet) (int, error)
 	// Close releases the socket.
 	Close() error
@@ -37,26 +37,26 @@ type Transport interface {
 // ErrTransportClosed is the error of Recv after Close.
 var ErrTransportClosed = errors.New("transport is closed")
 
-// PollTransport is a Transport that can be polled. To wait in the kernel takes several microseconds longer than to
-// poll a few times. An engine polls up to progress.MaxDrivers such transports, and never calls their Recv.
+// PollTransport is a Transport that can be polled, which saves several microseconds of latency compared with waiting in
+// the kernel. An engine polls up to progress.MaxDrivers such transports, and never calls their Recv.
 type PollTransport interface {
 	Transport
-	// CanPoll reports whether the system has an efficient way to poll the transport and to wake its poller.
-	// Otherwise the other methods must not be called.
+	// CanPoll reports whether the system has an efficient way to poll the transport and to wake its poller. If not, the
+	// caller must not call the other methods.
 	CanPoll() bool
-	// Poll is like Recv, but returns 0 if there are no packets. It is called by one goroutine at a time,
-	// concurrently with the Send methods. After Close it returns ErrTransportClosed.
+	// Poll is like Recv, but returns 0 if no packet is available. One goroutine at a time calls it, concurrently with
+	// the Send methods. After Close, Poll returns ErrTransportClosed.
 	//
-	// If at is not nil, it is likely to have a placement for the next payload. To save a copy, a transport may let
-	// the system write payload directly into a placement; the RxPacket then refers to that memory. Packets other
-	// than the expected one may be written there, too. Poll does not change the placements.
+	// If at is not nil, it probably contains a placement for the next payload. To save a copy, a transport may make the
+	// system write payload directly into a placement; the RxPacket then refers to that memory. The system may write
+	// unexpected packets there, too. Poll does not change the placements.
 	Poll(batch []RxPacket, at *Placements) (int, error)
-	// Wakeup returns a file descriptor, valid until Close, that becomes readable when a packet arrives after
-	// Sleep, and when Close is called.
+	// Wakeup returns a file descriptor, valid until Close, that becomes readable when a packet arrives after Sleep, or
+	// when Close is called.
 	Wakeup() int
-	// Sleep announces that Poll will not be called before the descriptor of Wakeup is readable. It reports false if
-	// there are packets that Poll has not returned; then Poll must be called first. Like Poll, it is called by one
-	// goroutine at a time.
+	// Sleep announces that the caller will not call Poll before the descriptor of Wakeup is readable. It reports false
+	// if packets are already available; the caller must then call Poll first. Like Poll, it is called by one goroutine
+	// at a time.
 	Sleep() bool
 }
 
@@ -66,7 +66,7 @@ type Placements struct {
 	peers  []int // with a placement
 }
 
-// Set sets the placement of at.Peer; a Placement without Buf removes it.
+// Set sets the placement of at.Peer, or removes it if at.Buf is empty.
 func (l *Placements) Set(at Placement) {
 	for len(l.byPeer) <= at.Peer {
 		l.byPeer = append(l.byPeer, Placement{})
@@ -106,28 +106,27 @@ type HandshakeTransport interface {
 	// SendHeader sends a handshake packet of protocol.HeaderLen bytes. The caller may reuse header when the
 	// call returns.
 	SendHeader(peer int, header []byte) error
-	// SendData sends a DATA message: header and payload, fragmented and padded according to shape. It does not
-	// read payload after it returns. A nil error means that the network accepted the message, not that it arrived.
+	// SendData sends a DATA message: header and payload, fragmented and padded according to shape. The caller may reuse
+	// both when the call returns. A nil error means that the network accepted the message, not that it arrived.
 	SendData(peer int, header, payload []byte, shape protocol.Shape) error
 }
 
-// DatagramTransport is a Transport of datagrams. It forbids the network to fragment packets of the extended
-// profile, which must therefore fit the path MTU. If a packet is too long for the first link, SendPackets loses it
-// and all packets after it, and returns an error that matches EMSGSIZE. It also paces messages to some peers.
+// DatagramTransport is a Transport of datagrams. It forbids the network to fragment packets of the extended profile,
+// which must therefore fit the path MTU. If a packet is too long for the first link, SendPackets drops it and all later
+// packets, and returns an error that matches EMSGSIZE. SendData paces messages to some peers.
 type DatagramTransport interface {
 	Transport
-	// LongestDatagram returns the maximum length in bytes of a packet to peer, including the header, that the
-	// system knows for the path: at least the MTU of the first link. It is 0 if the system does not know. It
-	// may change at any time.
+	// LongestDatagram returns the maximum length in bytes of a packet to peer, including the header, as far as the
+	// system knows the path; it knows at least the first link. 0 means unknown. The value may change at any time.
 	LongestDatagram(peer int) int
-	// Paced reports whether SendData paces a message of bytes bytes to peer. Such a SendData may run
-	// concurrently with other Send methods, except those to the same peer.
+	// Paced reports whether SendData paces a message of the given length to peer. Such a SendData may run concurrently
+	// with Send methods to other peers.
 	Paced(peer, bytes int) bool
 }
 
-// MemoryTransport is a Transport through memory that ranks of a host share. Recv returns a packet with a short
-// header as one RxShort. The transport also provides shared buffers for collective calls; when one of their Awaits
-// is done, Recv returns an RxPublished.
+// MemoryTransport is a Transport through memory shared by ranks of a host. Recv returns each packet with a short header
+// as an RxShort. The transport also provides shared buffers for collective calls; when an Await on one of them is done,
+// Recv returns an RxPublished.
 type MemoryTransport interface {
 	Transport
 	core.Memory

@@ -7,26 +7,25 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// A rank whose call fails sends an abort to all other members of the communicator, so that none of them waits for
-// it forever. A rank whose call is ended by an abort sends no abort, because the sender of the abort has sent it to
-// all members. So a call that fails on one rank costs one small message per other rank. A call that fails on all
-// ranks independently costs at most one message per ordered pair of ranks.
+// A rank whose call fails sends an abort to all other members of the communicator, so that no member waits for the rank
+// forever. A member whose call ends because of an abort sends no abort, because the first sender has already notified
+// all members. A call that fails on one rank therefore costs one small message per other rank, and a call that fails on
+// all ranks independently at most one per ordered pair of ranks.
 //
-// An abort must not end another call with the same number: successive programs on a rank use the same numbers for
-// their communicators and calls. So when the members agree how to choose algorithms, the first member also gives
-// the communicator a random epoch, which aborts carry. A call that fails before the members have agreed is aborted
-// without an epoch. Such an abort concerns only members that have not agreed either. The abort is sent once more
-// when they have agreed, also by the members whose calls it aborted, because its sender may no longer exist by
-// then.
+// An abort must not end another call with the same number: successive programs on a rank use the same numbers for their
+// communicators and calls. Therefore, when the members agree how to choose algorithms, the first member also gives the
+// communicator a random epoch, which aborts carry. If a call fails before the members have agreed, its abort has no
+// epoch, and concerns only members that have not agreed either. Its sender, and every member whose call it ended, sends
+// the abort again with the epoch once they have agreed; the sender alone might no longer exist by then.
 //
 // The members of a communicator with peers whose profile carries no communicators, such as FPGAs, do not agree, so
-// there is no epoch. Their aborts concern calls in progress, and the next calls of a program that has already made
-// a call. Nothing is sent to those peers: the engine has no message for them.
+// their aborts carry no epoch. These aborts concern calls in progress, and the next calls of a program that has already
+// made a call. The peers without communicators receive no aborts, because their profile has no message for it.
 
 // abortMsg is an abort of a call.
 type abortMsg struct {
-	// rank is the rank of the world whose call has failed. sender is the same rank, or another rank whose call was
-	// aborted by it.
+	// rank is the world rank whose call failed. sender is the same rank, or a rank whose call ended because of the
+	// abort.
 	rank, sender int
 	epoch        uint64
 	comm         uint32
@@ -35,7 +34,7 @@ type abortMsg struct {
 	cause        FailureCause
 }
 
-// abortLen is the length of an abort on the wire, in bytes. No other report has this length.
+// abortLen is the length of an abort on the wire in bytes, which distinguishes it from other messages in statusComm.
 const abortLen = 20
 
 func (f *abortMsg) encode() []byte {
@@ -49,8 +48,7 @@ func (f *abortMsg) encode() []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(f.rank+1))
 }
 
-// Retractable reports whether payload is an abort without an epoch. It must be the payload of a message in
-// statusComm.
+// Retractable reports whether payload, of a message in statusComm, is an abort without an epoch.
 func Retractable(payload []byte) bool {
 	return len(payload) == abortLen && decodeAbort(0, payload).epoch == 0
 }
@@ -66,8 +64,7 @@ func decodeAbort(sender int, b []byte) abortMsg {
 	return msg
 }
 
-// sendAbort aborts the call on the other members of its communicator. err is the error with which the call has
-// failed on this rank.
+// sendAbort aborts the call on the other members of its communicator, because the call failed on this rank with err.
 func (x *Execution) sendAbort(err error) {
 	executor := x.executor
 	if x.aborted || x.Request == nil || x.Call.Ranks == 1 {
@@ -83,9 +80,9 @@ func (x *Execution) sendAbort(err error) {
 	x.sendLater(&msg)
 }
 
-// Refuse aborts a call on the other members, because this rank rejects it for an invalid argument and does not make
-// it. Refuse does nothing if the communicator has members whose profile carries no communicators, because they
-// cannot be notified.
+// Refuse aborts a call on the other members, because this rank rejects the call for an invalid argument and does not
+// make it. It is a no-op in a communicator with members whose profile carries no communicators, because they cannot be
+// notified.
 func (e *Executor) Refuse(operation *Operation, cause FailureCause) {
 	exec := &Execution{execution: execution{Operation: *operation, executor: e}}
 	limits, err := exec.checkMembers(e.engine)
@@ -108,15 +105,16 @@ func (e *Executor) Refuse(operation *Operation, cause FailureCause) {
 	a.countRejected(&f)
 }
 
-// sendLater queues an abort to be sent when the members have agreed, unless they already have.
+// sendLater queues an abort, to be sent with the epoch once the members have agreed. It is a no-op if they already
+// have.
 func (x *Execution) sendLater(f *abortMsg) {
 	if a := x.agreement(); a != nil && !a.done && len(a.unsentAborts) < maxAborts {
 		a.unsentAborts = append(a.unsentAborts, *f)
 	}
 }
 
-// sendAborts sends an abort to all members. Engines that know only status reports read an abort as a report of the
-// unchanged status.
+// sendAborts sends an abort to all other members. To engines that do not know aborts, it is a report of an unchanged
+// status.
 func (e *Executor) sendAborts(members []int, f *abortMsg) {
 	text := f.encode()
 	for _, rank := range members {
@@ -126,7 +124,7 @@ func (e *Executor) sendAborts(members []int, f *abortMsg) {
 	}
 }
 
-// newEpoch returns the epoch of communicators whose first member is this rank.
+// newEpoch returns the epoch of communicators whose first member is this rank, which it draws at random on first use.
 func (e *Executor) newEpoch() uint64 {
 	if e.epoch == 0 {
 		e.epoch = e.engine.Random()%maxEpoch + 1
@@ -134,7 +132,7 @@ func (e *Executor) newEpoch() uint64 {
 	return e.epoch
 }
 
-// maxEpoch is the largest epoch. It has 62 bits, because the epoch is sent between two flags in a word of 64 bits.
+// maxEpoch is the largest epoch. An epoch has 62 bits, so that it fits between two flags in a 64-bit word.
 const maxEpoch = 1<<62 - 1
 
 // epoch returns the epoch of the call's communicator, or 0 if the members have not agreed on one.
@@ -145,8 +143,8 @@ func (x *Execution) epoch() uint64 {
 	return 0
 }
 
-// messageTag returns the tag of the call's messages: its number, offset by the epoch. So a message of an earlier
-// program's call does not match, even if it arrives after the members have agreed (E51).
+// messageTag returns the tag of the call's messages: the call's number, offset by the epoch. The offset prevents a
+// match with a message of an earlier program's call that arrives after the members have agreed (E51).
 func (x *Execution) messageTag() int {
 	epoch := x.epoch()
 	if epoch == 0 || x.Tag == agreementTag || x.Tag > Tags {

@@ -10,51 +10,50 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// Ranks that chose different algorithms for the same call would wait for each other forever. So before their first
-// call in a communicator, its members compare their configurations and how they exchange messages. If these differ,
-// all members use the default table. In communicators with deployed nodes, the members do not agree, because
-// upstream's compiler has fixed the algorithms of these nodes.
+// Ranks that chose different algorithms for the same call would wait for each other forever. Therefore the members of a
+// communicator compare their configurations and their wires before their first call. If the configurations differ, all
+// members use the default table. The members of communicators with deployed nodes do not agree, because upstream's
+// compiler has fixed the algorithms of these nodes.
 
-// agreement is the agreement of the members of a communicator.
+// agreement is the agreement of a communicator's members, done or in progress.
 type agreement struct {
 	comm uint32
 	done bool
-	// freed means that no further call will be made.
+	// freed means that the program will make no further call in the communicator.
 	freed bool
 	// class is the class of the messages between the members.
 	class choice.Class
 	// sameConfig means that all members have the same configuration.
 	sameConfig bool
 	table      *choice.Table
-	// orders holds the orders of ordered broadcasts, by the world rank of the root.
+	// orders holds the orderings of ordered broadcasts by the world rank of their root.
 	orders map[int]*Ordering
-	// call is the call by which the members agree, until it ends. waiting lists the calls posted before that call
-	// ends.
+	// call is the call by which the members agree, or nil after its end. waiting lists the calls posted before its end.
 	call    *Execution
 	waiting []*Execution
-	// epoch distinguishes the communicator from other communicators with the same number; it is 0 if a member does
-	// not support epochs. members are the members' ranks of the world, and last is the number of the last call
-	// made. aborts holds aborts of calls that this rank has not made yet; unsentAborts holds this rank's aborts,
-	// which are sent once more when there is an epoch.
+	// epoch distinguishes the communicator from other communicators with the same number; it is 0 if a member does not
+	// support epochs. members holds the members' world ranks. lastCall is the number of the last call made. aborts
+	// holds aborts of calls that this rank has not made yet. unsentAborts holds this rank's aborts to be sent again
+	// with the epoch.
 	epoch        uint64
 	members      []int
 	lastCall     int
 	aborts       []abortMsg
 	unsentAborts []abortMsg
-	// sharing is nil if the members have no common slot for their shared buffers.
+	// sharing is the state of the members' shared buffers, or nil if the members have no common slot.
 	sharing *sharing
 }
 
-// agreementTag is the tag of the messages by which the members agree. Calls have other tags, and a communicator has
-// only one agreement. The messages are sent only when a receive has matched, so that a program that ends before the
-// members have agreed leaves no message behind.
+// agreementTag is the tag of the messages by which the members agree. No call uses this tag, and each communicator has
+// only one agreement. The messages are synchronous sends, so that a program that ends before the members have agreed
+// leaves no message behind.
 const agreementTag = 0
 
-// The members agree on the bitwise AND of their values: flags; 32-bit hashes of the configuration and of the
-// built-in table, which may differ between versions; and the complement of both hashes. Between the flags, the
-// first member sets the epoch and the others set all bits, so the result is 0 if a member does not support epochs.
-// Versions without the flag of oversubscribed hosts treat its bit as a bit of the epoch and set it. The last 64
-// bits are the free slots of the shared buffers.
+// The members agree on the bitwise AND of their values. A value consists of four 64-bit words: flags and epoch; 32-bit
+// hashes of the configuration and of the built-in table, which may differ between versions; the complement of both
+// hashes; and the free slots of the shared buffers. The first member supplies the epoch between the flags, where the
+// other members set all bits; a member that does not support epochs clears them. Versions without flagOversubscribed
+// treat its bit as part of the epoch, and set it.
 const (
 	agreementLen       = 32
 	flagMemory         = 1
@@ -63,7 +62,7 @@ const (
 	slotsAt            = 24
 )
 
-// agreeAndBegin begins a call, or queues it until the members have agreed. The error reports an invalid call.
+// agreeAndBegin begins a call, or queues it until the members have agreed. It returns an error if the call is invalid.
 func (e *Executor) agreeAndBegin(exec *Execution) error {
 	if exec.limits.ByOrder || exec.Call.Ranks == 1 {
 		if e.localAgreement == nil {
@@ -102,9 +101,9 @@ func (e *Executor) agreeAndBegin(exec *Execution) error {
 	return nil
 }
 
-// agree begins the call by which the members of a communicator agree. No member sends a message of another call
-// before all members have made this call, and no member makes it twice. So any messages already received in the
-// communicator are from an earlier program that used the same numbers.
+// agree begins the call by which the members of a communicator agree. It first discards the messages already received
+// in the communicator: they are from an earlier program that used the same numbers, because no member sends a message
+// of another call before all members have made this one, and no member makes this one twice.
 func (e *Executor) agree(a *agreement, first *Execution) {
 	e.engine.DiscardStale(first.Comm)
 	exec := new(Execution)
@@ -154,7 +153,7 @@ func (e *Executor) ownValue(exec *Execution) []byte {
 // fold reduces a hash from 64 bits to 32.
 func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
 
-// onAgreed completes an agreement and begins the calls that have waited for it.
+// onAgreed completes an agreement, and begins the calls that waited for it.
 func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 	a.done, a.call = true, nil
 	if e.slotOffer == a {
@@ -177,7 +176,7 @@ func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 			a.table = nil
 		}
 	} else {
-		delete(e.agreements, a.comm) // so that the next call tries again
+		delete(e.agreements, a.comm) // so that the next call starts a new agreement
 	}
 	if a.epoch != 0 {
 		for i := range a.unsentAborts {
@@ -185,7 +184,7 @@ func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 			e.sendAborts(a.members, &a.unsentAborts[i])
 			a.countRejected(&a.unsentAborts[i])
 		}
-		// The epoch identifies the calls that the earlier aborts concern.
+		// The epoch now tells which calls the earlier aborts concern.
 		e.aborts = append(e.aborts, a.aborts...)
 	}
 	a.unsentAborts, a.aborts = nil, nil
@@ -206,7 +205,7 @@ func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 	}
 }
 
-// table returns the engine's table.
+// table returns the configured table, or the built-in one.
 func (e *Executor) table() *choice.Table {
 	if t := e.cfg.Table; t != nil {
 		return t
@@ -222,7 +221,7 @@ func (e *Executor) defaultTable() *choice.Table {
 	return choice.Default()
 }
 
-// hash returns a hash of everything that affects the choice of algorithms.
+// hash returns a hash of the settings that affect the choice of algorithms.
 func (c *Config) hash() uint64 {
 	h := choice.Default().Hash()
 	if c.Table != nil {

@@ -14,31 +14,32 @@ import (
 type Caller interface {
 	// Rank returns the rank in the world.
 	Rank() int
-	// Wire describes the messages to and from a rank of the world. It returns an error if there is no such rank.
+	// Wire describes the wire to a world rank. It returns an error if that rank does not exist.
 	Wire(rank int) (Wire, error)
 }
 
-// Wire describes the messages between two ranks. Profile, Words, NoComms and NoEmpty are as in mpe.PeerInfo.
-// SingleCopy means that payload is copied only once, between the memories of the ranks. Shared means that the ranks
-// have shared buffers. Clients of a daemon set neither.
+// Wire describes the wire between two ranks. Profile, Words, NoComms and NoEmpty are as in mpe.PeerInfo. SingleCopy
+// means that payload is copied directly between the ranks' memories. Shared means that the ranks can use shared
+// buffers. Clients of a daemon set neither.
 type Wire struct {
 	Profile                 string
 	Words, NoComms, NoEmpty bool
 	SingleCopy, Shared      bool
 }
 
-// WireLimits describes the limits of the wires to the members of a communicator.
+// WireLimits describes the combined limits of the wires to a communicator's members.
 type WireLimits struct {
-	// Words means that a wire carries only whole words. ByOrder means that a wire carries no communicators, so that
-	// messages match by order alone. HasLimits means that a wire has one of these limits, or carries no empty messages.
+	// Words means that some wire carries only whole words. ByOrder means that some wire carries no communicators, so
+	// that messages match by order alone. HasLimits means that either limit applies, or that some wire carries no empty
+	// messages.
 	Words, ByOrder, HasLimits bool
 }
 
-// Check reports mistakes in a call of rank before anything is sent, and fills in defaults. It is the only check of
-// a call, so that engines and clients of a daemon reject the same calls with the same errors.
+// Check checks a call of rank before anything is sent, and fills in defaults. Engines and clients of a daemon both use
+// it, so that they reject the same calls with the same errors.
 //
 // The error is a *coll.CallError, or matches handshake.ErrTag, op.ErrUndefined or the error of rank.Wire. Check does
-// not check the algorithm that the call names: see CheckAlgorithm.
+// not check m.Algorithm; see CheckAlgorithm.
 func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	if limits, err = m.checkMembers(rank); err != nil {
 		return limits, err
@@ -52,7 +53,7 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	case call.Token < 0 || call.Token > protocol.WordLen:
 		return limits, m.callError("tokens of %d bytes: at most %d are allowed", call.Token, protocol.WordLen)
 	}
-	// All ranks must send tokens of the same size, although only some ranks have a peer that receives no empty
+	// Tokens must have the same size on all ranks, although only some ranks have a peer that cannot receive empty
 	// messages.
 	if limits.HasLimits && call.Token == 0 {
 		call.Token = protocol.WordLen
@@ -105,7 +106,7 @@ func (m *Operation) Reduces() bool {
 	return false
 }
 
-// checkOperation checks that a reduction's operation is defined for its elements.
+// checkOperation checks that a reduction's operation is defined for its element type.
 func (m *Operation) checkOperation() error {
 	if !m.Reduces() || m.User != nil {
 		return nil
@@ -117,8 +118,7 @@ func (m *Operation) checkOperation() error {
 	return err
 }
 
-// CheckAlgorithm returns an error unless the algorithm that the call names supports the call. The error is a
-// *coll.CallError.
+// CheckAlgorithm returns a *coll.CallError if m.Algorithm is set but unknown, or does not support the call.
 func (m *Operation) CheckAlgorithm() error {
 	if m.Algorithm == "" {
 		return nil
@@ -130,9 +130,8 @@ func (m *Operation) CheckAlgorithm() error {
 	return a.PrepareCall(&m.Call)
 }
 
-// CheckMessages returns an error if the wires cannot carry the messages of an algorithm that accepts the call: to a
-// peer with Words, all messages must be whole words. It reuses the memory of s. The error matches
-// handshake.ErrLength.
+// CheckMessages returns an error that matches handshake.ErrLength if a wire with Words would have to carry a message
+// that is not a whole number of words. algorithm must support the call. CheckMessages overwrites s.
 func (m *Operation) CheckMessages(rank Caller, limits WireLimits, algorithm *coll.Algorithm, s *coll.Schedule) error {
 	if !limits.Words || max(m.Call.Elem, 1)%protocol.WordLen == 0 {
 		return nil

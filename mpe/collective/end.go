@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Abort ends the call because its caller's context ended with cause. The call ends with the error of its oldest
-// message. No function of the user may be running.
+// Abort ends the call because its caller's context is done with cause. The call fails with the error of its oldest message.
+// No user function may be running.
 func (x *Execution) Abort(cause error) {
 	x.setCause(cause)
 	of := x
@@ -36,15 +36,15 @@ func (x *Execution) Abort(cause error) {
 	x.endWith(err)
 }
 
-// setCause records why the caller has abandoned the call.
+// setCause records the reason why the caller abandoned the call.
 func (x *Execution) setCause(cause error) {
 	if x.cause = x.executor.engine.CauseOf(cause); x.cause == CauseOther {
 		x.cause = CauseCancelled // a context's cause may be any error
 	}
 }
 
-// CancelComputing cancels the user's running functions, because the caller has abandoned the call. It reports
-// whether a function is still running, which then still uses the call's buffers.
+// CancelComputing cancels the running user functions, because the caller abandoned the call. It reports whether a
+// function is still running and therefore using the call's buffers.
 func (x *Execution) CancelComputing(cause error) bool {
 	if x.computing > 0 && x.CancelUser != nil {
 		x.setCause(cause)
@@ -53,7 +53,7 @@ func (x *Execution) CancelComputing(cause error) bool {
 	return x.computing > 0
 }
 
-// endWith ends a call with err. The call must be in progress.
+// endWith ends a call that is in progress or queued with err.
 func (x *Execution) endWith(err error) {
 	if x.started {
 		x.failErr = err
@@ -64,7 +64,8 @@ func (x *Execution) endWith(err error) {
 	x.end(err)
 }
 
-// cancelAll cancels all messages in flight. Messages that cannot be cancelled continue without the call's memory.
+// cancelAll cancels all messages in flight. Messages that cannot be cancelled continue, but without access to the
+// call's buffers.
 func (x *Execution) cancelAll() {
 	for len(x.inFlight) > 0 {
 		m := x.inFlight[len(x.inFlight)-1]
@@ -73,7 +74,7 @@ func (x *Execution) cancelAll() {
 	}
 }
 
-// end ends the call, and begins the calls that were waiting for it.
+// end ends the call, and begins the calls that waited for its end.
 func (x *Execution) end(err error) {
 	executor, then := x.executor, x.onEnd
 	if err != nil {
@@ -108,7 +109,7 @@ func (x *Execution) end(err error) {
 	}
 }
 
-// agreeing returns the agreement call that x waits for, or nil.
+// agreeing returns the agreement's call that x waits for, or nil.
 func (e *Executor) agreeing(x *Execution) *Execution {
 	if a := e.agreements[x.Comm]; a != nil {
 		return a.call
@@ -116,8 +117,7 @@ func (e *Executor) agreeing(x *Execution) *Execution {
 	return nil
 }
 
-// dequeue removes a call from the queue in which it waits for an earlier call or an agreement. It does not end the
-// agreement.
+// dequeue removes a call from the queue where it waits for an earlier call or for an agreement, which continues.
 func (e *Executor) dequeue(exec *Execution) {
 	is := func(y *Execution) bool { return exec == y }
 	if exec.order != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// ErrMismatch means that a message of a collective call does not have the length that this rank's call requires, so
-// its sender has made a different call.
+// ErrMismatch means that another rank made a different call: the length of its message, or its description in the
+// shared buffers, does not fit this rank's call.
 var ErrMismatch = errors.New("not all ranks have made the same call")
 
-// ErrCallFailed means that another rank has abandoned the collective call, so it cannot complete on this rank.
+// ErrCallFailed means that the collective call cannot complete on this rank because another rank abandoned it.
 var ErrCallFailed = errors.New("another rank has abandoned the call")
 
-// CallFailedError reports a collective call that failed because another rank abandoned it.
+// CallFailedError is the error of a collective call that another rank abandoned.
 type CallFailedError struct {
-	// Rank is the other rank, in the world.
+	// Rank is the world rank of the other rank.
 	Rank int
-	// Collective is the call that the other rank abandoned, with number Number in communicator Comm.
+	// Collective, Comm and Number identify the abandoned call.
 	Collective coll.Collective
 	Comm       uint32
 	Number     int
@@ -35,21 +35,21 @@ func (e *CallFailedError) Error() string {
 // Is reports whether target is ErrCallFailed.
 func (e *CallFailedError) Is(target error) bool { return target == ErrCallFailed }
 
-// StepError reports a collective call that failed because one of its steps failed. Err is the error of the step's
-// operation, such as a *WaitError if the caller's context ended it.
+// StepError is the error of a collective call that failed in one of its steps. Err is the error of the step's
+// operation, for instance a *WaitError if the caller's context was done.
 type StepError struct {
 	Collective coll.Collective
-	// Algorithm is empty for the first call in a communicator if some members have not begun it.
+	// Algorithm is empty for the first call in a communicator, if not all members have begun it.
 	Algorithm string
-	// Number is the number of the step, from 1. Kind is the kind of the step.
+	// Number is the number of the step, counted from 1. Kind is the kind of the step.
 	Number int
 	Kind   coll.Kind
-	// Peer is the other rank, in the world, or −1 if the step has none.
+	// Peer is the world rank of the other rank, or −1 if the step involves no other rank.
 	Peer int
 	// Bytes is the length of the step's message or operands.
 	Bytes int
-	// Others lists the other ranks of the world with which messages of the call were in flight. For the first call
-	// in a communicator, it lists the ranks from which nothing was ever received.
+	// Others lists the world ranks, other than Peer, that the call had messages in flight with. If Algorithm is empty,
+	// it lists the members that this rank never received a packet from.
 	Others []int
 	Err    error
 }
@@ -81,9 +81,9 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// AwaitError reports a call on shared buffers that was waiting when its caller's context ended.
+// AwaitError is the error of a call that waited for a rank in shared buffers when its caller's context was done.
 type AwaitError struct {
-	// Rank is the rank of the world that the call was waiting for.
+	// Rank is the world rank that the call waited for.
 	Rank int
 	// Cause is the context's cause.
 	Cause error
@@ -96,7 +96,7 @@ func (e *AwaitError) Error() string {
 // Unwrap returns the cause.
 func (e *AwaitError) Unwrap() error { return e.Cause }
 
-// describeRanks lists ranks as text, at most eight of them.
+// describeRanks returns a list of up to eight ranks as text, and the number of further ranks.
 func describeRanks(list []int) string {
 	const most = 8
 	s := "rank "
@@ -115,27 +115,27 @@ func describeRanks(list []int) string {
 	return s
 }
 
-// FailureCause is the reason for which a rank abandoned a collective call.
+// FailureCause is the reason why a rank abandoned a collective call.
 type FailureCause uint8
 
 // Causes. Their numbers are part of the wire format (E51).
 const (
-	// CauseOther means any other error; only the rank that failed has the details.
+	// CauseOther is any other error. Only the failed rank knows the details.
 	CauseOther FailureCause = iota
 	// CauseTimeout means that the caller's deadline expired.
 	CauseTimeout
-	// CauseCancelled means that the caller, or the program, abandoned the call.
+	// CauseCancelled means that the caller cancelled the call, or that its program ended.
 	CauseCancelled
 	// CauseMismatch means that another rank made a different call.
 	CauseMismatch
 	// CauseTruncated means that a message was longer than the call requires.
 	CauseTruncated
-	// CausePeerLost means that the rank lost another rank.
+	// CausePeerLost means that the rank lost its connection to another rank.
 	CausePeerLost
 	// CauseClosing means that the rank is shutting down.
 	CauseClosing
-	// CauseArgument means that the rank rejected the call because of an argument. The following causes, up to
-	// CauseRoot, name the argument.
+	// CauseArgument means that the rank rejected the call because of an invalid argument. The causes up to CauseRoot
+	// name the argument.
 	CauseArgument
 	CauseBuffer
 	CauseCount
@@ -147,7 +147,7 @@ const (
 	numCauses
 )
 
-// refused reports whether the rank has not made the call.
+// refused reports whether the rank rejected the call without making it.
 func (c FailureCause) refused() bool { return c >= CauseArgument && c < numCauses }
 
 var causeTexts = [numCauses]string{

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// maxAborts is the maximum number of aborts kept for a communicator's calls that this rank has not made yet. A
-// correct member is ahead by at most the number of calls that it has in progress.
+// maxAborts limits the number of aborts stored for a communicator's calls that this rank has not made yet. A correct
+// member is ahead by at most its number of calls in progress.
 const maxAborts = 64
 
-// onAbort ends the aborted call if it is in progress, and keeps the abort if this rank has yet to make the call.
+// onAbort ends the aborted call if it is in progress, or stores the abort if this rank has yet to make the call.
 func (e *Executor) onAbort(msg *abortMsg) {
 	for _, exec := range e.calls {
 		if exec.Comm == msg.comm && exec.Tag == msg.number && exec.epoch() == msg.epoch {
@@ -26,7 +26,7 @@ func (e *Executor) onAbort(msg *abortMsg) {
 	if a == nil && msg.epoch == 0 {
 		e.byOrder.keepAbort(msg)
 	}
-	// An abort without an epoch may be from an earlier program, so it does not apply to calls yet to be made.
+	// An abort without an epoch may be from an earlier program, so it must not end calls yet to be made.
 	if a == nil || msg.epoch == 0 || !slices.Contains(a.members, msg.sender) {
 		return
 	}
@@ -34,12 +34,12 @@ func (e *Executor) onAbort(msg *abortMsg) {
 		if a.epoch == msg.epoch {
 			a.countRejected(msg)
 		}
-		return // it concerns other calls, or a call that is over
+		return // it concerns another communicator, or a call that has ended
 	}
 	a.keepAbort(msg)
 }
 
-// abortWith ends a call that another rank has aborted.
+// abortWith ends a call because another rank aborted it. A running user function delays the end.
 func (x *Execution) abortWith(msg *abortMsg) {
 	if x.failErr != nil { // a user's function still uses the call's buffers
 		return
@@ -51,7 +51,7 @@ func (x *Execution) abortWith(msg *abortMsg) {
 		again.sender = x.executor.engine.Rank()
 		x.sendLater(&again)
 		x.executor.dequeue(x)
-		if silent := x.silentMembers(); len(silent) > 0 { // the aborting rank was waiting for them, or for a rank that was
+		if silent := x.silentMembers(); len(silent) > 0 { // directly or indirectly, the aborting rank waited for them
 			err = fmt.Errorf("%w; no packet has ever come from %s", err, describeRanks(silent))
 		}
 		x.end(err)
@@ -72,7 +72,7 @@ func (f *abortMsg) error() error {
 	return &CallFailedError{Rank: f.rank, Collective: f.collective, Comm: f.comm, Number: f.number, Cause: f.cause}
 }
 
-// isAhead reports whether number comes after last. Numbers wrap around.
+// isAhead reports whether call number comes after call number last. Numbers wrap around.
 func isAhead(number, last int) bool {
 	d := distance(number, last)
 	return d > 0 && d < Tags/2
@@ -82,8 +82,8 @@ func distance(number, last int) int {
 	return ((number-last)%Tags + Tags) % Tags
 }
 
-// keepAbort keeps an abort of a call that this rank has yet to make. If there are maxAborts, the abort of the latest
-// call is dropped.
+// keepAbort stores an abort of a call that this rank has yet to make. If it has stored maxAborts, it drops the abort of
+// the latest call.
 func (a *agreement) keepAbort(msg *abortMsg) {
 	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == msg.number && g.epoch == msg.epoch }) {
 		return
@@ -103,20 +103,20 @@ func (a *agreement) keepAbort(msg *abortMsg) {
 	}
 }
 
-// byOrder is the state of calls in the one communicator whose messages match by order: the world, if it includes
+// byOrder is the state of calls in the only communicator whose messages match by order: the world, if it includes
 // FPGAs.
 type byOrder struct {
 	comm     uint32
 	lastCall int // number of the last call made, or 0
-	// aborts holds the aborts of the next calls. A member whose peer is in a dead end fails these calls at once,
-	// before other members make them.
+	// aborts holds the aborts of calls that this rank has not made yet. They come from members whose peer is in a dead
+	// end, so that their calls fail at once.
 	aborts []abortMsg
 }
 
-// keepAbort keeps an abort of one of the next calls if its cause is a lost peer. Aborts with other causes concern
-// only the call on the rank that aborted it, because the program there may continue with a call that the other
-// ranks make as well. As there is no epoch, the abort may be from an earlier program that made as many calls, and
-// whose packets are still in transit. Therefore no abort is kept before a program's first call.
+// keepAbort stores an abort of a call that this rank has not made yet, if its cause is a lost peer. After any other
+// cause, the aborting rank's program may continue with calls that the other ranks make as well. Without an epoch, the
+// abort may also be from an earlier program with packets still in transit, so keepAbort stores none before a program's
+// first call.
 func (b *byOrder) keepAbort(msg *abortMsg) {
 	if msg.cause != CausePeerLost || b.lastCall == 0 || msg.comm != b.comm || !isAhead(msg.number, b.lastCall) ||
 		len(b.aborts) == maxAborts {
@@ -127,7 +127,7 @@ func (b *byOrder) keepAbort(msg *abortMsg) {
 	}
 }
 
-// begin records a call that the program makes, and returns the abort kept for it, or nil.
+// begin records a call that the program makes, and returns the stored abort of the call, or nil.
 func (b *byOrder) begin(exec *Execution) (found *abortMsg) {
 	if exec.Call.Ranks == 1 {
 		return nil
@@ -142,7 +142,7 @@ func (b *byOrder) begin(exec *Execution) (found *abortMsg) {
 	return found
 }
 
-// pendingAbort returns the abort that was received before the call was made, or nil. It drops aborts of earlier calls.
+// pendingAbort returns the stored abort of the call, or nil. It drops aborts of earlier calls.
 func (x *Execution) pendingAbort() *abortMsg {
 	a := x.agreement()
 	if a == nil || len(a.aborts) == 0 || !a.done {

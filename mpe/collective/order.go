@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// The order of a broadcast's chain depends on the data that ranks have to send, as far as the root knows. All ranks
-// must know the order when their part begins. To send the order with the data would cost each rank another message
-// or copy. Instead, the order changes rarely, and is announced in advance:
+// The order of a broadcast's chain depends on the amount of other data that ranks have to send, as far as the root
+// knows. All ranks must know the order when their part begins. Sending the order with the data would cost each rank
+// another message or copy. Instead, the order changes rarely, and the root announces it in advance:
 //
 //   - A rank that makes an ordered broadcast reports its status to the root if the status differs from the last one
 //     reported. It does not wait until the root has received the report.
@@ -23,44 +23,44 @@ import (
 
 // Communicators of internal messages. No communicator of a program has such a number.
 const (
-	// statusComm carries messages whose tag is a coll.Status. The payload, if any, is the abort of a call (see
+	// statusComm carries messages whose tag is a coll.Status. Their payload is empty, or the abort of a call (see
 	// sendAbort).
 	statusComm = 1<<32 - 1
-	// orderComm carries the announcements. An announcement holds the communicator and the number of the first
-	// broadcast to which it applies, with four bytes each, and the status of each member, with two bits each.
+	// orderComm carries the announcements. An announcement consists of the communicator and the number of the first
+	// broadcast that it applies to, four bytes each, and the status of each member, two bits each.
 	orderComm = 1<<32 - 3
 )
 
 const (
 	orderHeader = 8
-	// maxAnnounced is the maximum number of announcements from a peer that are kept. A correct peer is two
-	// announcements ahead.
+	// maxAnnounced is the maximum number of stored announcements from a root. A correct root is at most two ahead.
 	maxAnnounced = 8
 	// maxOrder is the maximum length of an announcement in bytes.
 	maxOrder = 1 << 15
 )
 
-// Ordering is the order of the broadcasts of one root in a communicator.
+// Ordering is the order of the chains in the broadcasts of one root in a communicator.
 type Ordering struct {
-	// posted counts the broadcasts posted here.
+	// posted counts the broadcasts posted on this rank.
 	posted uint32
-	// status determines the order; nil means that all ranks are free. announced lists the next statuses.
+	// status holds the status of each member, which determines the order; nil means that all ranks are free. announced
+	// lists the statuses for later broadcasts.
 	status    []coll.Status
 	announced []announcement
-	// unconfirmed is the number of members that do not have the root's announcement yet.
+	// unconfirmed is the number of members that have not confirmed the last announcement of this rank, the root.
 	unconfirmed int
-	// busy means that a broadcast is in progress. waiting lists the broadcasts after it.
+	// busy means that a broadcast is in progress. waiting lists the queued broadcasts.
 	busy    bool
 	waiting []*Execution
 }
 
-// announcement is an announced status of the members. It determines the order from broadcast number from on.
+// announcement holds the status of each member, which determines the order from broadcast number firstNumber on.
 type announcement struct {
 	firstNumber uint32
 	status      []coll.Status
 }
 
-// ordering returns the ordering of a root, given by its rank in the world.
+// ordering returns the ordering for a root, given as a world rank.
 func (a *agreement) ordering(root int) *Ordering {
 	if a.orders == nil {
 		a.orders = map[int]*Ordering{}
@@ -71,7 +71,7 @@ func (a *agreement) ordering(root int) *Ordering {
 	return a.orders[root]
 }
 
-// tryBegin reports whether an ordered broadcast may begin now. If not, it is queued.
+// tryBegin reports whether an ordered broadcast may begin now. If not, tryBegin queues it.
 func (x *Execution) tryBegin() bool {
 	o := x.order
 	if o.busy || o.unconfirmed > 0 || len(o.waiting) > 0 {
@@ -82,7 +82,7 @@ func (x *Execution) tryBegin() bool {
 	return true
 }
 
-// beginQueued begins the next queued broadcast, if there is one and it may begin.
+// beginQueued begins the next queued broadcast, if any, unless it must still wait.
 func (e *Executor) beginQueued(ordering *Ordering) {
 	if ordering.busy || ordering.unconfirmed > 0 || len(ordering.waiting) == 0 {
 		return
@@ -110,7 +110,7 @@ func (x *Execution) setOrder() {
 	}
 }
 
-// reportStatus reports this rank's status to a root, if it has changed.
+// reportStatus reports this rank's status to a root, unless it is unchanged since the last report.
 func (e *Executor) reportStatus(root int) {
 	if now, of := coll.StatusOf(e.engine.UnsentBytes()), &e.ranks[root]; now != of.reported {
 		of.reported = now
@@ -118,7 +118,7 @@ func (e *Executor) reportStatus(root int) {
 	}
 }
 
-// announceOrder announces the order that follows from the reported statuses to the members, if it has changed.
+// announceOrder announces a new order to the members if the reported statuses have changed.
 func (e *Executor) announceOrder(exec *Execution) {
 	call, ordering := &exec.Call, exec.order
 	if len(ordering.announced) > 0 {
@@ -148,7 +148,7 @@ func (e *Executor) announceOrder(exec *Execution) {
 	}
 }
 
-// OrderConfirmed records that a member has an announcement, or will never get it.
+// OrderConfirmed records that a member has received an announcement, or never will.
 func (e *Executor) OrderConfirmed(o *Ordering) {
 	if o.unconfirmed--; o.unconfirmed == 0 {
 		e.ready = append(e.ready, o)
@@ -158,8 +158,8 @@ func (e *Executor) OrderConfirmed(o *Ordering) {
 // Internal reports whether a communicator carries messages between Executors.
 func Internal(comm uint32) bool { return comm == statusComm || comm == orderComm }
 
-// InternalOpened records that a message of another rank's Executor was announced, and reports whether its payload must
-// be passed to InternalArrived.
+// InternalOpened handles the announcement of a message from another rank's Executor. It reports whether the engine must
+// pass the payload to InternalArrived.
 func (e *Executor) InternalOpened(rank int, comm uint32, tag int32, bytes int64) bool {
 	if comm == statusComm {
 		e.ranks[rank].status = coll.Status(tag & 3)

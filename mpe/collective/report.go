@@ -10,11 +10,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// CallCount counts the calls of a collective that used an algorithm.
+// CallCount counts the calls of a collective by one algorithm.
 type CallCount struct {
 	Collective string `json:"collective"`
 	Algorithm  string `json:"algorithm"`
-	// Calls is the number of calls begun. Failures is the number of these calls that failed.
+	// Calls is the number of calls begun, and Failures the number of these calls that failed.
 	Calls    uint64 `json:"calls"`
 	Failures uint64 `json:"failures,omitempty"`
 	// Bytes is the sum of Call.Bytes.
@@ -29,21 +29,21 @@ type Snapshot struct {
 	Comm      uint32  `json:"comm"`
 	Number    int     `json:"number"`
 	Seconds   float64 `json:"age_seconds"`
-	// Root is the root as a rank of the world, or nil for a collective without a root. Bytes is Call.Bytes, or -1
-	// for a v-form, in which the members may have different values.
+	// Root is the world rank of the root, or nil for a collective without a root. Bytes is Call.Bytes, or -1 for a
+	// v-form, whose length may differ between members.
 	Root  *int `json:"root,omitempty"`
 	Bytes int  `json:"bytes"`
-	// Members lists the members as ranks of the world, in the order of their ranks in the communicator; nil means
-	// all ranks of the world in order.
+	// Members lists the world ranks of the members, in the order of their ranks in the communicator; nil means all
+	// ranks of the world.
 	Members []int `json:"members,omitempty"`
-	// WaitsFor lists the ranks of the world with which the call has messages in flight, or the rank for which it
-	// waits.
+	// WaitsFor lists the world ranks that the call has messages in flight with, or the rank that it waits for in shared
+	// buffers.
 	WaitsFor []int `json:"waits_for,omitempty"`
 	// Text is set by Describe.
 	Text string `json:"text"`
 
-	// since is the time since the call was posted. silent lists the members from which nothing was ever received.
-	// computing is set while a user's function runs.
+	// since is the time since the call was posted. silent lists the members that this rank never received a packet
+	// from. computing is set while a user function is running.
 	since     time.Duration
 	silent    []int
 	computing bool
@@ -59,7 +59,7 @@ func (e *Executor) countFor(x *Execution) *CallCount {
 	return n
 }
 
-// Counts returns the number of calls by algorithm, sorted by name.
+// Counts returns the counts per collective and algorithm, sorted by their names.
 func (e *Executor) Counts() []CallCount {
 	counts := make([]CallCount, 0, len(e.counts))
 	for _, n := range e.counts {
@@ -71,7 +71,7 @@ func (e *Executor) Counts() []CallCount {
 	return counts
 }
 
-// Disagreements returns the number of communicators whose members had different configurations for collectives.
+// Disagreements returns the number of communicators whose members were configured to choose different algorithms.
 func (e *Executor) Disagreements() uint64 { return e.disagreements }
 
 // Calls describes the calls in progress.
@@ -103,7 +103,7 @@ func (e *Executor) Calls() (list []Snapshot) {
 	return list
 }
 
-// root returns the root as a rank of the world, or nil if the collective has none.
+// root returns the world rank of the root, or nil for a collective without a root.
 func (x *Execution) root() *int {
 	if !x.Call.Collective.Rooted() {
 		return nil
@@ -118,7 +118,7 @@ func (x *Execution) bytes() int {
 	return x.Call.Bytes
 }
 
-// EndedCall describes a call that ended. Its fields are as in Snapshot.
+// EndedCall describes a completed or failed call, with fields as in Snapshot.
 type EndedCall struct {
 	Collective string `json:"collective"`
 	Comm       uint32 `json:"comm"`
@@ -128,7 +128,7 @@ type EndedCall struct {
 	Failed     bool   `json:"failed,omitempty"`
 }
 
-// endedCall is a compact form of EndedCall that can be recorded without an allocation.
+// endedCall is a compact form of EndedCall. Recording it needs no allocation.
 type endedCall struct {
 	collective    coll.Collective
 	failed        bool
@@ -137,7 +137,7 @@ type endedCall struct {
 	root          int32
 }
 
-// maxRecentCalls is the number of ended calls that are kept.
+// maxRecentCalls is the number of ended calls to remember.
 const maxRecentCalls = 8
 
 // recordEnd records a call that ends.
@@ -163,8 +163,8 @@ func (e *Executor) EndedCalls() (list []EndedCall) {
 	return list
 }
 
-// silentMembers returns the members from which nothing was ever received. Without this list, only a member that itself
-// waits for one of them could name it.
+// silentMembers returns the members that this rank never received a packet from. They may be the cause of a wait even
+// if this rank waits for another member, which waits for them.
 func (x *Execution) silentMembers() (ranks []int) {
 	for _, rank := range x.Members {
 		if !x.executor.engine.HasAnswered(rank) {
@@ -174,14 +174,14 @@ func (x *Execution) silentMembers() (ranks []int) {
 	return ranks
 }
 
-// Origin is the call to which a message, or a wait on shared buffers, belongs.
+// Origin identifies the call that a message, or a wait in shared buffers, belongs to.
 type Origin struct {
 	// Collective and Number identify the call; Algorithm is empty for an agreement.
 	Collective, Algorithm string
 	Number                int
 	Comm                  uint32
-	// Agreement means that the call is the agreement of a communicator's members before their first call.
-	// Collective is then that first call, or "" if this rank's program has not made it yet.
+	// Agreement means that the members are still agreeing before their first call in the communicator. Collective is
+	// then that first call, or "" if this rank's program has not made it yet.
 	Agreement bool
 }
 
@@ -202,7 +202,7 @@ func (x *Execution) origin() Origin {
 	return Origin{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name, Number: x.Tag, Comm: x.Comm}
 }
 
-// MessageSuffix describes the message's call, to follow the word "message".
+// MessageSuffix describes the message's call in words that follow "message".
 func (o *Origin) MessageSuffix() string {
 	if o.Agreement {
 		return fmt.Sprintf(" with which it begins %s in communicator %d", o.firstCall(), o.Comm)
@@ -210,7 +210,7 @@ func (o *Origin) MessageSuffix() string {
 	return fmt.Sprintf(" of call %d in communicator %d", o.Number, o.Comm)
 }
 
-// CallSuffix describes the message's call, to end a sentence.
+// CallSuffix describes the message's call in words that end a sentence.
 func (o *Origin) CallSuffix() string {
 	if o.Agreement {
 		return ", in " + o.firstCall()
@@ -218,12 +218,12 @@ func (o *Origin) CallSuffix() string {
 	return fmt.Sprintf(", in %s by %s", o.Collective, o.Algorithm)
 }
 
-// AwaitSuffix describes the call that waits on shared buffers, to end a sentence.
+// AwaitSuffix describes a call that waits in shared buffers, in words that end a sentence.
 func (o *Origin) AwaitSuffix() string {
 	return fmt.Sprintf(" in %s by %s, call %d in communicator %d", o.Collective, o.Algorithm, o.Number, o.Comm)
 }
 
-// firstCall names the first call of a communicator. A rank knows only its own program's call.
+// firstCall names the first call in a communicator, as far as this rank's program has made it.
 func (o *Origin) firstCall() string { return cmp.Or(o.Collective, "its first collective call") }
 
 // oldestWaiter returns the oldest call that waits for agreement x, or nil.
@@ -234,7 +234,7 @@ func (e *Executor) oldestWaiter(x *Execution) *Execution {
 	return nil
 }
 
-// awaitedRanks returns the ranks of the world with which the call has messages in flight, or for which it waits.
+// awaitedRanks returns the world ranks that the call has messages in flight with, or waits for in shared buffers.
 func (x *Execution) awaitedRanks() (ranks []int) {
 	for _, m := range x.inFlight {
 		ranks = append(ranks, m.Peer)
@@ -246,7 +246,7 @@ func (x *Execution) awaitedRanks() (ranks []int) {
 	return slices.Compact(ranks)
 }
 
-// awaitedRank returns the rank of the world for which a call on shared buffers waits, and the start of the wait.
+// awaitedRank returns the world rank that the call waits for in shared buffers, if any, and the start of the wait.
 func (x *Execution) awaitedRank() (rank int, since handshake.Instant, waits bool) {
 	if x.sharedCall == nil || !x.started || x.sharedCall.await.rank < 0 {
 		return -1, 0, false
@@ -254,8 +254,8 @@ func (x *Execution) awaitedRank() (rank int, since handshake.Instant, waits bool
 	return x.sharedCall.members[x.sharedCall.await.rank], x.sharedCall.await.since, true
 }
 
-// EachAwait calls yield for each call on shared buffers that waits for a rank, with the rank, the start of the wait
-// and the call.
+// EachAwait calls yield for each call that waits for a rank in shared buffers, with the world rank, the start of the
+// wait and the call.
 func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of Origin)) {
 	for _, x := range e.calls {
 		if rank, since, waits := x.awaitedRank(); waits {

@@ -10,57 +10,55 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Ranks of one host have shared buffers: each rank writes to its own buffer and reads the other ranks' buffers. A
-// shared buffer has slots, one for each communicator; the members agree on the slot. A slot consists of a sequence
-// number, which its owner advances when it publishes data, and of memory in two halves. A communicator's calls on
-// shared buffers are executed sequentially, in the order in which they are made, and alternate between the halves.
-// A rank writes to a half only after all members are done with the last call that used this half, so that no rank
-// still reads it.
+// Ranks on one host use shared buffers: each rank writes to its own buffer and reads the other ranks' buffers. A shared
+// buffer is divided into slots, one per communicator; the members agree on the slot. A slot consists of a sequence
+// number, which its owner advances to publish data, and of memory in two halves. The calls of a communicator on shared
+// buffers are executed sequentially, in posting order, and alternate between the halves. A rank writes to a half only
+// after all members are done with the last call that used the half, so that no rank is still reading it.
 
-// SharedBuffers are the shared buffers of the ranks of a host. Methods are called within events. Several ranks may
-// call them at once, and access each other's memory.
+// SharedBuffers provides the shared buffers of the ranks on a host. An Executor calls its methods within events.
+// Several ranks may call them concurrently, and access each other's memory.
 type SharedBuffers interface {
-	// Slots returns the number of slots of each buffer, up to 64, and the size of half a slot in bytes.
+	// Slots returns the number of slots in each buffer, at most 64, and the size of half a slot in bytes.
 	Slots() (slots, half int)
-	// Clear sets the sequence of this rank's slots whose bits are set in mask, and clears their epochs.
+	// Clear sets the sequence of each slot of this rank whose bit is set in mask, and clears the slot's epoch.
 	Clear(mask, sequence uint64)
 	// Use sets the epoch of this rank's slot, which identifies the communicator.
 	Use(slot int, epoch uint64)
-	// Publish sets the sequence of this rank's slot, so that members see everything that was written to the slot
-	// before, and wakes the sleeping members. Members are ranks of the world.
+	// Publish sets the sequence of this rank's slot, and wakes sleeping members. A member that sees the sequence also
+	// sees all earlier writes to the slot. members holds world ranks.
 	Publish(slot int, sequence uint64, members []int)
-	// Fail records that this rank has failed a call. The caller must call Publish afterwards.
+	// Fail records that a call failed on this rank. The caller must call Publish afterwards.
 	Fail(slot int, call uint64)
-	// Describe sets the digest and the description of this rank's call with that number. The caller must call it
-	// before it publishes anything in the call, or fails the call.
+	// Describe sets the digest and the description of this rank's call with the given number. The caller must call it
+	// before the first Publish or Fail in the call.
 	Describe(slot int, call, digest, description uint64)
-	// State returns the state of a rank's slot for a call, or zeros if that rank has no buffer yet. A rank that has
-	// a buffer has also mapped this rank's buffer. Data that a process has published remains after the process
-	// ends, until another process becomes the rank.
+	// State returns the state of a rank's slot for a call, or the zero SlotState if that rank's buffer does not exist
+	// yet. A rank whose buffer exists has also mapped this rank's buffer. Published data outlives its process, until
+	// another process becomes the rank.
 	State(rank, slot int, call uint64) SlotState
-	// Described returns the values that a rank last set with Describe in the half that belongs to a call. They are
-	// for errors.
+	// Described returns, for errors, the values that a rank last set with Describe in the half used by a call.
 	Described(rank, slot int, call uint64) (digest, description uint64)
-	// View returns the memory of a rank's slot and its epoch, or nil if there is no such buffer yet. The memory is
-	// valid until Release, which must be called in any case.
+	// View returns the memory of a rank's slot and its epoch, or nil if the rank's buffer does not exist yet. The
+	// memory is valid until Release, which the caller must call in either case.
 	View(rank, slot int) (memory []byte, epoch uint64)
 	Release(rank int)
-	// Await requests a call of Executor.SlotPublished, in an event, when the sequence of a rank's slot has reached the
-	// given value. A slot has one wait: a new Await replaces the earlier one. Spurious calls of SlotPublished are
-	// allowed.
+	// Await requests a call of Executor.SlotPublished, in an event, when the sequence of a rank's slot reaches the
+	// given value. Each slot supports a single wait: a new Await replaces the last one. Spurious calls of SlotPublished
+	// are allowed.
 	Await(rank, slot int, sequence uint64)
 }
 
-// SlotState is the state of a slot for a call. Failed and Digest are from the last call that used the same half.
+// SlotState is the state of a slot for a call. Failed and Digest are from the half that the call uses, BeforeFailed and
+// BeforeDigest from the other half.
 type SlotState struct {
 	Sequence uint64
 	// Epoch identifies the communicator that owns the slot.
 	Epoch uint64
-	// Failed is the number of the last call in this half that the rank has failed. BeforeFailed is the same for the
-	// other half.
+	// Failed and BeforeFailed are the numbers of the last calls in each half that failed on the rank.
 	Failed, BeforeFailed uint64
-	// Digest identifies the rank's last call: ranks that made the same call have equal digests. BeforeDigest is the
-	// digest in the other half, which is from the previous call or an older one.
+	// Digest and BeforeDigest identify the rank's last call in each half: ranks that made the same call have equal
+	// digests. BeforeDigest is from the previous call or an older one.
 	Digest, BeforeDigest uint64
 }
 
@@ -71,48 +69,48 @@ type sharing struct {
 	half    int
 	members []int
 	self    int
-	// epoch is the communicator's epoch. A slot with another epoch belongs to another process, or to another
-	// communicator that now uses the slot.
+	// epoch is the communicator's epoch. A member's slot with another epoch belongs to another process, or to another
+	// communicator that has reused the slot.
 	epoch uint64
-	// freed means that no further call will be made.
+	// freed means that the program will make no further call in the communicator.
 	freed bool
-	// posted counts the calls made on this rank. lastTag is the number of the last such call.
+	// posted counts the calls on shared buffers made on this rank. lastTag is the tag of the last one.
 	posted  uint64
 	lastTag int
-	// lastSeen holds the last sequence seen in each member's slot, and this rank's own sequence.
+	// lastSeen holds, by member, the last sequence seen in the member's slot, and this rank's own sequence.
 	lastSeen []uint64
 	// lastCalls holds this rank's last call in each half.
 	lastCalls [2]callID
-	// queue lists the pending calls, in order. The first call has begun, or is about to begin.
+	// queue lists the pending calls in posting order. The first has begun, or is about to begin.
 	queue []queuedCall
-	// lost holds the reasons why members are lost, by rank of the world.
+	// lost holds the errors of lost members by world rank.
 	lost map[int]error
 }
 
-// callID identifies a call of a rank.
+// callID identifies a rank's call for comparison with other ranks.
 type callID struct {
 	digest      uint64
 	description callWord
 }
 
-// queuedCall is a call in the queue of calls on shared buffers. call is nil if the call has failed on this rank.
+// queuedCall is a call in a queue of calls on shared buffers. call is nil if it failed on this rank.
 type queuedCall struct {
 	number uint64
 	callID
 	call *Execution
 }
 
-// countBits is the width of the lower part of a slot's sequence: the number of publications that its owner has made
-// in a call, up to two for each of coll.MaxChunks. The upper part is the number of that call; the owner is done
+// countBits is the width of the lower part of a slot's sequence: the number of the owner's publications in its current
+// call, at most two for each of coll.MaxChunks. The upper part is the number of the current call; the owner is done
 // with all earlier calls.
 const countBits = 24
 
 func sequence(call, publications uint64) uint64 { return call<<countBits | publications }
 
-// sequenceAfter returns the sequence that a rank's slot has when the rank is done with a call.
+// sequenceAfter returns the sequence of a rank's slot when the rank is done with a call.
 func sequenceAfter(call uint64) uint64 { return sequence(call+1, 0) }
 
-// awaitState is the wait of a call on shared buffers.
+// awaitState describes the member that a call on shared buffers waits for.
 type awaitState struct {
 	// rank is the index of the member, or −1.
 	rank  int
@@ -127,17 +125,18 @@ type share struct {
 	digest uint64
 	// step is the current step, or nil.
 	step *coll.Step
-	// steps counts the steps begun, and published counts the publications made in the call.
+	// steps counts the steps begun, and published the publications made, in the call.
 	steps     int
 	published uint64
-	// claimed means that no rank any longer reads this half of the buffer, or the description of the call that used
-	// it before.
+	// claimed means that no rank is still reading this half of the buffer, or the description of the call that used it
+	// before.
 	claimed bool
 	await   awaitState
 }
 
-// freeSlots returns the slots that no communicator uses, if all members of a call share memory. Only one agreement
-// at a time offers slots. A communicator whose members agree at the same time gets no slot.
+// freeSlots returns a mask of the slots that no communicator uses, or 0 if not all members of a call share memory. Only
+// one agreement at a time may offer slots; for a concurrent agreement, the mask is 0, so that its communicator uses no
+// slot.
 func (e *Executor) freeSlots(exec *Execution) (mask uint64) {
 	buffers := e.engine.Shared()
 	if buffers == nil || e.slotOffer != nil {
@@ -176,7 +175,7 @@ func (e *Executor) assignSlot(a *agreement, mask uint64) {
 	buffers.Use(slot, s.epoch)
 }
 
-// releaseSlot withdraws the communicator's offer and releases its slot.
+// releaseSlot withdraws the agreement's offer of slots, and releases its slot.
 func (e *Executor) releaseSlot(a *agreement) {
 	if e.slotOffer == a {
 		e.slotOffer = nil
@@ -192,8 +191,8 @@ func (e *Executor) release(s *sharing) {
 	e.slots[s.slot] = nil
 }
 
-// markFreed records that no further call will be made. The slot can be reused when all members are done with the last
-// one.
+// markFreed records that the program will make no further call. The slot can be reused when all members are done with
+// the last call.
 func (s *sharing) markFreed() {
 	s.freed = true
 	if end := sequenceAfter(s.posted); len(s.queue) == 0 && s.lastSeen[s.self] < end {
@@ -201,9 +200,9 @@ func (s *sharing) markFreed() {
 	}
 }
 
-// canRelease reports whether no further call will be made, and no member has a call in progress that reads this rank's
-// slot. A member whose slot has another epoch already uses the slot for another communicator, so it is done with
-// the last call, too.
+// canRelease reports whether the slot can be reused: the program will make no further call, and no member is still
+// reading this rank's slot. A member whose slot has another epoch already uses the slot for another communicator, so it
+// must be done with the last call, too.
 func (s *sharing) canRelease() bool {
 	if !s.freed || len(s.queue) > 0 {
 		return false
@@ -225,7 +224,7 @@ func (s *sharing) publish(sequence uint64) {
 	s.buffers.Publish(s.slot, sequence, s.members)
 }
 
-// enqueue queues a call to be executed after the calls before it.
+// enqueue queues a call, and begins it if no earlier call is pending.
 func (x *Execution) enqueue(s *sharing) {
 	s.posted++
 	s.lastTag = x.Tag
@@ -237,9 +236,9 @@ func (x *Execution) enqueue(s *sharing) {
 	}
 }
 
-// countRejected counts a call that a member has rejected. All members count it, so that their numbers stay equal: a
-// member that has not made the call on shared buffers counts it as failed. If a later call has already been counted,
-// countRejected does nothing; the mismatch is then detected by its digest.
+// countRejected counts a call that a member rejected. All members must count the call, so that their call numbers
+// remain equal: a member that has not made the call on shared buffers counts it as failed. If a later call has already
+// been counted, countRejected is a no-op, and the members detect the mismatch by its digest.
 func (a *agreement) countRejected(msg *abortMsg) {
 	s := a.sharing
 	if s == nil || !msg.cause.refused() || s.lastTag != 0 && !isAhead(msg.number, s.lastTag) {
@@ -253,19 +252,18 @@ func (a *agreement) countRejected(msg *abortMsg) {
 	}
 }
 
-// refusedDigest returns the digest of a rejected call. Its lower half is 0, which no other digest has.
+// refusedDigest returns the digest of a rejected call. Its lower half is 0, unlike in any other digest.
 func refusedDigest(tag int) uint64 { return uint64(tag) << 32 }
 
-// isRefused reports whether digest belongs to a rejected call that has the same number as the call to which of
-// belongs.
+// isRefused reports whether digest belongs to a rejected call with the same tag as the call whose digest is of.
 func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>32 == of>>32 }
 
-// endShared ends a call on shared buffers. A failed call stays in the queue until beginNext has notified the other
+// endShared ends a call on shared buffers. A failed call remains in the queue until beginNext has notified the other
 // members.
 func (x *Execution) endShared(failed bool) {
 	s := x.sharedCall
 	if !failed {
-		if s.published == 0 || s.freed { // otherwise the first publication of the next call follows soon
+		if s.published == 0 || s.freed { // otherwise the first publication of the next call tells the members
 			s.publish(sequenceAfter(s.number))
 		}
 		s.queue = append(s.queue[:0], s.queue[1:]...)
@@ -278,8 +276,8 @@ func (x *Execution) endShared(failed bool) {
 	}
 }
 
-// beginNext begins the next call, and ends calls that have failed here. Members that are still in a failed call must
-// see its failure, so failed calls are processed in order, too.
+// beginNext publishes the failure of calls at the head of the queue that failed on this rank, and then begins the next
+// call. It processes failed calls in order, because members may still be executing them and must see the failure.
 func (s *sharing) beginNext() {
 	for len(s.queue) > 0 {
 		call := s.queue[0]
@@ -295,28 +293,27 @@ func (s *sharing) beginNext() {
 		}
 		s.describe(&call)
 		s.buffers.Fail(s.slot, call.number)
-		s.lastCalls[call.number&1] = callID{} // not a mismatch: the members know that this rank has failed
+		s.lastCalls[call.number&1] = callID{} // the members know of the failure, so do not report a mismatch
 		s.publish(sequenceAfter(call.number))
 		s.queue = append(s.queue[:0], s.queue[1:]...)
 	}
 }
 
-// describe publishes the description of this rank's call.
+// describe stores the digest and the description of this rank's call in its slot.
 func (s *sharing) describe(t *queuedCall) {
 	s.lastCalls[t.number&1] = t.callID
 	s.buffers.Describe(s.slot, t.number, t.digest, uint64(t.description))
 }
 
-// errFailed means that a member has failed the call.
+// errFailed means that the call failed on a member.
 var errFailed = errors.New("the rank failed in the call")
 
-// errMismatchBefore means that a member made a different call before this one. Neither rank noticed it in that
-// call, because neither awaited the other.
+// errMismatchBefore means that a member's previous call differed from this rank's. Neither rank noticed that in the
+// previous call, because neither awaited the other.
 var errMismatchBefore = fmt.Errorf("%w before", ErrMismatch)
 
-// checkMember returns the sequence of a member, clamped to the end of the call with that number. problem reports what
-// is wrong with the member's publications in that call: errFailed, ErrMismatch if the digests differ, or
-// errMismatchBefore.
+// checkMember returns the sequence of a member, clamped to the end of the call with the given number. problem is
+// errFailed if the call failed on the member, ErrMismatch if the member's digest differs, errMismatchBefore, or nil.
 func (s *sharing) checkMember(member int, number, digest uint64) (at uint64, problem error) {
 	state := s.buffers.State(s.members[member], s.slot, number)
 	if state.Epoch != s.epoch { // the slot belongs to another process
@@ -336,12 +333,12 @@ func (s *sharing) checkMember(member int, number, digest uint64) (at uint64, pro
 	return at, nil
 }
 
-// differs reports whether a digest belongs to a different call with the same number.
+// differs reports whether a digest belongs to a different call with the same tag.
 func (m *callID) differs(digest uint64) bool {
 	return digest != m.digest && digest>>32 == m.digest>>32 && uint32(digest) != 0 && uint32(m.digest) != 0
 }
 
-// mismatch describes a mismatch with a rank in the current call or in the previous one.
+// mismatch returns the error for a mismatch with a rank in the current call or in the previous one.
 func (s *sharing) mismatch(rank int, problem error) error {
 	number, ours := s.queue[0].number, s.queue[0].callID
 	if errors.Is(problem, errMismatchBefore) {
@@ -360,7 +357,7 @@ func (s *sharing) mismatch(rank int, problem error) error {
 	return fmt.Errorf("rank %[1]d "+text+": %[4]w", rank, theirs, ours.description, problem)
 }
 
-// digest returns a hash that is the same on all ranks that have made the same call.
+// digest returns a hash of the call that is equal on all ranks that made the same call.
 func (x *Execution) digest() uint64 {
 	c := &x.Call
 	var h uint64
@@ -373,7 +370,7 @@ func (x *Execution) digest() uint64 {
 	return refusedDigest(x.Tag) | fold(h) | 1
 }
 
-// laggingMember returns a member that is not done with call number−2 and is not lost, or −1.
+// laggingMember returns the index of a member that is neither lost nor done with call number−2, or −1.
 func (s *sharing) laggingMember(number uint64) int {
 	if number <= 2 {
 		return -1
@@ -390,7 +387,7 @@ func (s *sharing) laggingMember(number uint64) int {
 	return -1
 }
 
-// SlotPublished records that the sequence that was awaited in a slot has been reached.
+// SlotPublished continues a slot's current call when a member's slot has reached the awaited sequence.
 func (e *Executor) SlotPublished(slot int) {
 	s := e.slots[slot]
 	switch {
@@ -402,8 +399,8 @@ func (e *Executor) SlotPublished(slot int) {
 	}
 }
 
-// OnPeerLost records that a rank is lost or has restarted. Calls can still read data that the rank published before,
-// but fail if they need more data from it.
+// OnPeerLost records that a rank was lost or restarted. Calls can still read data that the rank published earlier, but
+// fail if they need more.
 func (e *Executor) OnPeerLost(rank int, err error) {
 	for _, s := range e.slots {
 		if s == nil || !slices.Contains(s.members, rank) {
@@ -432,7 +429,7 @@ func (x *Execution) advanceShared() {
 		}
 		step := s.step
 		if !s.claimed && (step.Kind == coll.StepPublish || step.Into.Buf == coll.Shared) {
-			// Before the third call, no rank has read this half yet, but a member may not have taken its slot yet.
+			// Before the third call, no rank has read this half yet, but the buffer of a member may not exist yet.
 			if s.number <= 2 && x.mustAwaitBuffers() ||
 				s.number > 2 && x.mustAwait(coll.AllRanks, sequenceAfter(s.number-2)) {
 				return
@@ -459,9 +456,9 @@ func (x *Execution) advanceShared() {
 	}
 }
 
-// mustAwaitBuffers reports whether the call must wait until this rank has the buffers of all members that are not lost.
-// These members then have this rank's buffer, too, and can read its publications even after the end of its process. The
-// agreement on the slot does not prove this, because it may have used other members as intermediaries.
+// mustAwaitBuffers reports whether the call must wait until this rank can access the buffers of all members, except
+// lost ones. These members can then access this rank's buffer as well, and read its publications even after its process
+// ended. The agreement on the slot does not guarantee this, because it may have been reached through other members.
 func (x *Execution) mustAwaitBuffers() bool {
 	s := x.sharedCall
 	for i, rank := range s.members {
@@ -478,15 +475,16 @@ func (x *Execution) mustAwaitBuffers() bool {
 	return false
 }
 
-// mustAwait reports whether the call must wait until a member, or every other member, has reached a sequence. A member
-// that has failed the call will make no more publications in it.
+// mustAwait reports whether the call must wait until a member, or every other member, has reached a sequence. It ends
+// the call if a member is lost or made a different call. A member on which the call failed publishes nothing more in
+// it.
 func (x *Execution) mustAwait(member int, until uint64) bool {
 	s := x.sharedCall
 	first, last := member, member
 	if member == coll.AllRanks {
 		first, last = 0, len(s.members)-1
 	}
-	for i := max(first, s.await.rank); i <= last; i++ { // earlier members have already reached it
+	for i := max(first, s.await.rank); i <= last; i++ { // earlier members have already reached until
 		if i == s.self || s.lastSeen[i] >= until {
 			continue
 		}
@@ -505,7 +503,7 @@ func (x *Execution) mustAwait(member int, until uint64) bool {
 			s.buffers.Await(rank, s.slot, until)
 		case !errors.Is(problem, errFailed):
 			x.failShared(rank, s.mismatch(rank, problem))
-		default: // an abort from the member, or from the rank that failed first, is in transit
+		default: // an abort is in transit, from the member or from the rank that failed first
 		}
 		return true
 	}
@@ -513,7 +511,7 @@ func (x *Execution) mustAwait(member int, until uint64) bool {
 	return false
 }
 
-// copyShared copies or combines the bytes of a step. It returns an error if the bytes cannot be accessed.
+// copyShared copies or combines the bytes of a step. It returns an error if it cannot access them.
 func (x *Execution) copyShared(step *coll.Step) error {
 	s := x.sharedCall
 	reads, writes := step.Extents()
@@ -541,7 +539,7 @@ func (x *Execution) copyShared(step *coll.Step) error {
 	return err
 }
 
-// copyStep copies or combines bytes. combine cannot fail, because calls with a user's function do not use shared
+// copyStep packs, copies or combines bytes. combine cannot fail, because calls with a user function never use shared
 // buffers.
 func (x *Execution) copyStep(step *coll.Step, into, from []byte) {
 	if step.Kind == coll.StepPack {
@@ -557,7 +555,7 @@ func (s *share) halfOf(slot []byte) []byte {
 	return slot[at : at+s.half]
 }
 
-// errReplaced means that another process has become the rank, which is about to be reported as lost.
+// errReplaced means that another process has become the rank. The engine is about to report the rank as lost.
 var errReplaced = errors.New("its memory belongs to another process")
 
 // failShared ends the call because the current step has failed.
@@ -566,7 +564,7 @@ func (x *Execution) failShared(rank int, err error) {
 	x.end(x.failErr)
 }
 
-// sharedError returns the error of the current step. rank is the rank that it waits for, or −1.
+// sharedError returns the error of the current step. rank is the world rank that the step waits for, or −1.
 func (x *Execution) sharedError(rank int, err error) *StepError {
 	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: x.sharedCall.steps,
 		Kind: coll.StepAwait, Peer: rank, Err: err}

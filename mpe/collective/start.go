@@ -8,22 +8,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Execution is a collective call in progress. It can be reused for another call after its end.
+// Execution is a collective call in progress. Its memory can be reused for another call after the end of the call.
 type Execution struct {
 	execution
-	// Request is for the engine's use; the caller waits for it. It is nil for a call by which members agree, which uses
-	// onEnd instead.
+	// Request is the engine's request, which the caller waits for. It is nil for a call by which members agree, which
+	// sets onEnd instead.
 	Request any
 
-	// The remaining fields are memory that the next call reuses. To allocate and collect it for every call would
-	// take longer than the call itself.
+	// The remaining fields are memory that the next call reuses. Allocating and collecting it for every call would take
+	// longer than the call itself.
 	schedule coll.Schedule
 	progress coll.Progress
 	scratch  []byte
 	// ownShare is the memory of sharedCall.
 	ownShare share
 	inFlight []*Message
-	// localSteps lists the steps without a message that can begin.
+	// localSteps lists the steps without messages that can begin.
 	localSteps []localStep
 }
 
@@ -34,22 +34,22 @@ type execution struct {
 	onEnd     func(err error)
 	posted    handshake.Instant
 	algorithm *coll.Algorithm
-	// discardBuf is the receive buffer for messages without content.
+	// discardBuf is the receive buffer for tokens, whose content does not matter.
 	discardBuf [protocol.WordLen]byte
-	// reduce is the operation, unless User is set.
+	// reduce is the function of Op and Type; nil if User is set.
 	reduce op.Func
 	limits WireLimits
-	// started means that the members have agreed and that the call has a schedule.
+	// started means that the members have agreed, and that the call's schedule has been built.
 	started bool
-	// order determines the order of a broadcast's chain, or is nil if the order is fixed. broadcastNumber is the number
-	// of the broadcast in order.
+	// order determines the order of a broadcast's chain; nil if the order is fixed. broadcastNumber is the number of
+	// this broadcast among the broadcasts of order.
 	order           *Ordering
 	broadcastNumber uint32
-	// computing is the number of calls of the user's function that are running, each in its own goroutine.
+	// computing is the number of running calls of the user function, each in a separate goroutine.
 	computing int
 	failErr   error
-	// agreed is the members' agreement, or nil for a call without an agreement. cause is the reason why the caller
-	// has abandoned the call. aborted means that another rank has aborted it.
+	// agreed is the members' agreement that the call uses; nil before it begins. cause is the reason why the caller
+	// abandoned the call. aborted means that another rank aborted the call.
 	agreed  *agreement
 	cause   FailureCause
 	aborted bool
@@ -64,7 +64,7 @@ type localStep struct {
 	number int
 }
 
-// execute begins the schedule. The content of scratch is arbitrary.
+// execute begins the execution of the schedule. The initial content of scratch is undefined.
 func (x *Execution) execute() {
 	if n := x.schedule.Scratch; cap(x.scratch) < n {
 		x.scratch = make([]byte, n)
@@ -77,7 +77,7 @@ func (x *Execution) execute() {
 	x.advance()
 }
 
-// Prepare checks a call and stores it in x. It can be called outside of events. The error is as in Check.
+// Prepare checks a call and stores it in x, inside or outside of events. The error is as in Check.
 func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
 	x.Operation = *c
 	if x.limits, err = x.Check(rank); err == nil && x.Reduces() && x.User == nil {
@@ -86,8 +86,8 @@ func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
 	return err
 }
 
-// Start begins a prepared call. Engine.Finish reports its end, perhaps before Start returns. If Start returns an
-// error, nothing was sent; the error is a *coll.CallError or matches handshake.ErrLength.
+// Start begins a prepared call. It calls Engine.Finish at the end of the call, perhaps before Start returns. If Start
+// returns an error, nothing was sent; the error is a *coll.CallError or matches handshake.ErrLength.
 func (e *Executor) Start(exec *Execution, request any) error {
 	exec.executor, exec.Request, exec.posted = e, request, e.engine.Now()
 	e.calls = append(e.calls, exec)
@@ -99,7 +99,7 @@ func (e *Executor) Start(exec *Execution, request any) error {
 	return err
 }
 
-// begin chooses the algorithm according to the members' agreement, and begins the call or queues it.
+// begin chooses the algorithm according to the members' agreement, and then begins or queues the call.
 func (x *Execution) begin(agreed *agreement) error {
 	if agreed.sharing == nil {
 		x.Call.Shared = 0
@@ -125,7 +125,7 @@ func (x *Execution) begin(agreed *agreement) error {
 	return nil
 }
 
-// run makes the schedule and executes it. The algorithm must accept the call.
+// run builds the schedule and executes it, unless a stored abort ends the call. The algorithm must support the call.
 func (x *Execution) run() {
 	if f := x.pendingAbort(); f != nil {
 		x.count()
@@ -146,7 +146,7 @@ func (x *Execution) count() {
 	n.Bytes += uint64(x.Call.Bytes)
 }
 
-// choose returns the algorithm. It is the same on all ranks.
+// choose returns the algorithm for the call. All ranks choose the same one.
 func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 	call := &x.Call
 	switch {
@@ -169,8 +169,8 @@ func (x *Execution) choose(agreed *agreement) (*coll.Algorithm, error) {
 	return coll.Find(call.Collective, by.Algorithm)
 }
 
-// setOrdering makes the order of a broadcast's chain depend on status, if the caller requests it or if all members are
-// configured to do so.
+// setOrdering makes the order of a broadcast's chain depend on the ranks' status, if the caller or the configuration of
+// all members requests it.
 func (x *Execution) setOrdering(agreed *agreement) {
 	call := &x.Call
 	if call.Collective != coll.Bcast || !x.algorithm.Segmented || call.Order != nil || !call.Flows || call.Ranks < 3 ||
@@ -187,7 +187,7 @@ func (x *Execution) setOrdering(agreed *agreement) {
 	}
 }
 
-// chooseUpstream returns the algorithm that ranks built with upstream's compiler use.
+// chooseUpstream returns the algorithm for a call with deployed nodes, which upstream's compiler has fixed.
 func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	call := &x.Call
 	cfg := &x.executor.cfg
@@ -197,15 +197,15 @@ func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	if x.Algorithm != "" {
 		return coll.Find(call.Collective, x.Algorithm)
 	}
-	// Two or more FPGAs that were built with the tree support no other algorithm: they would wait for its messages.
-	// If the tree does not support the call, the call is rejected.
+	// Two or more FPGAs built with the tree support no other algorithm: they wait for the messages of the tree. If the
+	// tree does not support the call, PrepareCall rejects the call.
 	if len(call.FPGAs) > 1 && coll.Named(call.Collective, "tree") != nil {
 		return coll.Find(call.Collective, "tree")
 	}
 	return coll.ByOrder(call)
 }
 
-// membersOf returns the members that are in a list of ranks of the world, in the order of the list.
+// membersOf returns the members whose world ranks are in list, in the order of list.
 func (x *Execution) membersOf(list []int) (members []int) {
 	for _, rank := range list {
 		for i, m := range x.Members {

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// advance begins all steps that can begin, and ends the call if no step is left. It begins steps with a message
-// before steps without one.
+// advance begins all steps that can begin, and ends the call when all steps are done. It begins steps with messages
+// before steps without messages.
 func (x *Execution) advance() {
 	if x.sharedCall != nil {
 		x.advanceShared()
@@ -38,10 +38,10 @@ func (x *Execution) advance() {
 	}
 }
 
-// blanks is the payload of messages without content, whose bytes do not matter.
+// blanks is the payload of tokens, whose content does not matter.
 var blanks [16]byte
 
-// bytesAt returns the memory of a location.
+// bytesAt returns the n bytes at a location.
 func (x *Execution) bytesAt(at coll.Loc, n int) ([]byte, error) {
 	var b []byte
 	switch at.Buf {
@@ -84,7 +84,7 @@ func (x *Execution) post(step *coll.Step, number int) {
 	default:
 		var buf []byte
 		if buf, err = x.bytesAt(step.Into, step.Len); err == nil {
-			if step.Into.Buf == coll.Blank { // another rank's token may be longer
+			if step.Into.Buf == coll.Blank { // another rank may send a longer token
 				buf = x.discardBuf[:]
 			}
 			err = x.executor.engine.Start(x.message(false, step.Peer, number, buf))
@@ -95,7 +95,7 @@ func (x *Execution) post(step *coll.Step, number int) {
 	}
 }
 
-// forward begins a StepForward.
+// forward posts the two messages of a StepForward.
 func (x *Execution) forward(step *coll.Step, number int) error {
 	buf, err := x.bytesAt(step.Into, step.Len)
 	if err != nil {
@@ -105,14 +105,15 @@ func (x *Execution) forward(step *coll.Step, number int) error {
 	recv.Piece, send.Piece = step.Piece, step.Piece
 	recv.sibling, send.sibling = send, recv
 	recv.later, err = x.executor.engine.Forward(recv, send)
-	if recv.later { // send is sent as a whole
+	if recv.later { // MessageDone posts send as a whole
 		send.Piece = 0
 		remove(&x.inFlight, send)
 	}
 	return err
 }
 
-// message returns a new message to or from a rank of the communicator. It is in flight until release.
+// message returns a new message to or from a rank of the communicator, and adds it to the messages in flight, until
+// release.
 func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 	executor := x.executor
 	var msg *Message
@@ -166,12 +167,12 @@ func (x *Execution) runLocal(step *localStep) {
 	x.progress.MarkDone(step.number)
 }
 
-// combine executes a step on its bytes. The only possible error is from the user's function.
+// combine executes a step on its bytes. It returns an error only if the user function does.
 func (x *Execution) combine(kind coll.Kind, into, from []byte) error {
 	switch kind {
 	case coll.StepReduce:
 		return x.apply(from, into)
-	case coll.StepReduceRight: // from = into ∘ from, which may be overwritten
+	case coll.StepReduceRight: // from = into ∘ from; from may be overwritten
 		if err := x.apply(into, from); err != nil {
 			return err
 		}
@@ -189,7 +190,7 @@ func (x *Execution) apply(in, inout []byte) error {
 	return nil
 }
 
-// Job is a call of a user's function.
+// Job is a call of a user function.
 type Job struct {
 	x          *Execution
 	kind       coll.Kind
@@ -197,10 +198,10 @@ type Job struct {
 	into, from []byte
 }
 
-// Run calls the function, which may take a long time, and returns its error.
+// Run calls the user function, which may take a long time, and returns its error.
 func (j *Job) Run() error { return j.x.combine(j.kind, j.into, j.from) }
 
-// JobDone records that a job ended. err is the result of Run.
+// JobDone records the end of a job. err is the result of Run.
 func (e *Executor) JobDone(job Job, err error) {
 	exec := job.x
 	exec.computing--
@@ -214,7 +215,7 @@ func (e *Executor) JobDone(job Job, err error) {
 	exec.wake()
 }
 
-// wake makes Advance continue the call.
+// wake makes the next Advance continue the call.
 func (x *Execution) wake() {
 	if !x.woken {
 		x.woken = true
@@ -223,7 +224,7 @@ func (x *Execution) wake() {
 }
 
 // MessageDone records the end of a message, with its length or an error. An error that matches ErrCallFailed means that
-// the peer has aborted the call.
+// the peer aborted the call.
 func (e *Executor) MessageDone(message *Message, bytes int64, err error) {
 	exec, number := message.x, message.step
 	exec.aborted = exec.aborted || errors.Is(err, ErrCallFailed)
@@ -237,7 +238,7 @@ func (e *Executor) MessageDone(message *Message, bytes int64, err error) {
 		exec.fail(number, err)
 	case other == nil:
 		exec.progress.MarkDone(number)
-	default: // the other half of a forward is still in flight
+	default: // the sibling is in flight, or is to be posted now
 		other.sibling = nil
 		if later {
 			exec.inFlight = append(exec.inFlight, other)
@@ -249,8 +250,8 @@ func (e *Executor) MessageDone(message *Message, bytes int64, err error) {
 	exec.wake()
 }
 
-// fail makes the call end because a step failed. No further step begins, and messages in flight are cancelled or
-// continue without the call's memory. The call does not end while a user's function is running.
+// fail makes the call fail because a step failed. No further step begins, and cancelAll cancels the messages in flight.
+// The call ends only when no user function is running.
 func (x *Execution) fail(number int, err error) {
 	if x.failErr != nil {
 		return

@@ -5,22 +5,21 @@ import (
 	"math/bits"
 )
 
-// buffers holds payload that has no other memory: outgoing eager messages, and messages that no receive has
-// matched. Credit bounds both, so only the free lists need a bound.
+// buffers provides memory for payload outside of the callers' buffers: copies of outgoing eager messages, and messages
+// that no receive has matched yet. Credit bounds both, so only the free lists need a limit.
 type buffers struct {
 	free      [maxClass + 1][][]byte
 	freeBytes int
-	// releases holds the release functions of the buffers that a KeepFunc has returned. The key is the address of the
-	// first byte.
+	// releases holds the release functions of buffers returned by a KeepFunc, keyed by the address of the first byte.
 	releases map[*byte]func()
 }
 
 const (
-	// minClass and maxClass are the smallest and largest sizes kept for reuse, as powers of two: 64 bytes to
-	// 64 KiB. The garbage collector frees larger buffers.
+	// minClass and maxClass are the base-2 logarithms of the smallest and largest buffer sizes kept for reuse: 64 bytes
+	// and 64 KiB. The garbage collector frees larger buffers.
 	minClass = 6
 	maxClass = 16
-	// maxFreeBytes is the maximum number of bytes kept for reuse.
+	// maxFreeBytes limits the total size of the buffers kept for reuse.
 	maxFreeBytes = 4 << 20
 )
 
@@ -41,7 +40,7 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
-// detach returns memory of the engine with the bytes of buf: the result of keep, or a copy if keep is nil.
+// detach returns memory owned by the engine that holds the bytes of buf: the result of keep, or a copy if keep is nil.
 func (b *buffers) detach(buf []byte, keep KeepFunc) []byte {
 	if keep == nil || len(buf) == 0 {
 		return bytes.Clone(buf)

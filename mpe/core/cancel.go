@@ -1,8 +1,8 @@
 package core
 
 // AbortWait ends a pending request with cause, because its caller's context is done. A transfer that cannot be
-// cancelled continues in the memory that keep returns. If a receive has already matched a message, the message goes to
-// the next matching receive. It is dropped if gone is set, because then the calling program no longer exists.
+// cancelled continues in the memory that keep returns. A message that the receive has already matched is delivered to
+// the next matching receive, or dropped if gone is set, which means that the calling program no longer exists.
 func (e *Core) AbortWait(request *Request, cause error, keep KeepFunc, gone bool) {
 	switch {
 	case request.Done:
@@ -24,8 +24,8 @@ func (e *Core) AbortWait(request *Request, cause error, keep KeepFunc, gone bool
 	e.flush()
 }
 
-// CancelRequest cancels a request, if that is still possible. It does not cancel a collective call, because the other
-// ranks would wait for this rank.
+// CancelRequest cancels a request, unless it is too late. It never cancels a collective call, because the other ranks
+// would wait for this rank.
 func (e *Core) CancelRequest(r *Request) {
 	if r.Done || r.kind == opCollective {
 		return
@@ -36,8 +36,8 @@ func (e *Core) CancelRequest(r *Request) {
 	e.flush()
 }
 
-// cancel removes a request from its queue, and reports false if it is too late. If an extended peer already knows
-// of the message, cancel asks the peer to cancel it, and the request ends when the peer answers.
+// cancel removes a request from its queue, and reports whether it did so in time. If an extended peer already knows of
+// the message, cancel returns false and asks the peer to cancel the message; the peer's answer then ends the request.
 func (e *Core) cancel(request *Request) bool {
 	switch {
 	case request.kind == OpRecv && request.inbound == nil:
@@ -57,8 +57,8 @@ func (e *Core) cancel(request *Request) bool {
 	return request.p.cancel(request)
 }
 
-// detach moves the transfer of a request that cannot be cancelled to a private buffer. If drop is set, no other
-// receive gets the message.
+// detach moves the transfer of a request that cannot be cancelled to a private buffer. If drop is set, the message is
+// discarded instead of offered to other receives.
 func (e *Core) detach(r *Request, keep KeepFunc, drop bool) {
 	p := r.p
 	if !r.isSend() {
@@ -67,7 +67,7 @@ func (e *Core) detach(r *Request, keep KeepFunc, drop bool) {
 	p.detach(r, keep, drop)
 }
 
-// abortQueued ends all requests that have not begun to transfer data.
+// abortQueued ends with err all requests whose data transfer has not begun.
 func (e *Core) abortQueued(err error) {
 	for _, m := range e.matching.matchers {
 		var waiting []*Request

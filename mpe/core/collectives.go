@@ -10,12 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Package collective executes collective calls. Their messages are ordinary requests. When such a request ends, it is
-// added to Core.endedMessages. At the end of every event, flush reports the ended requests to their calls, which then
-// start their next steps.
+// Package collective executes collective calls. Their messages are ordinary requests. finish appends the request of a
+// completed message to Core.endedMessages. At the end of every event, flush reports the requests in that list to their
+// calls, which then start their next steps.
 
-// Prepare makes request the request of a collective call, which StartCall then starts. x provides the memory for the
-// call. Prepare is not part of an event, and reads immutable state only.
+// Prepare initializes request for a collective call; StartCall then starts the call. x provides the memory for the
+// call. Prepare is not part of an event: it reads only immutable state.
 func (e *Core) Prepare(request *Request, x *collective.Execution, operation *collective.Operation) error {
 	if err := x.Prepare(operation, e); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (e *Core) FreeCommunicator(comm uint32) {
 	}
 }
 
-// advanceCalls reports completed messages to their calls, and advances the calls. It runs at the end of an
+// advanceCalls reports completed messages to their calls, which then start their next steps. It runs at the end of an
 // event.
 func (e callEngine) advanceCalls() {
 	for len(e.endedMessages) > 0 || e.calls.Pending() {
@@ -90,7 +90,7 @@ func (e *Core) Wire(rank int) (collective.Wire, error) {
 	return e.peers[rank].wire, nil
 }
 
-// WireOf extracts the properties that collective calls depend on from the result of Device.Peer.
+// WireOf converts a result of Device.Peer to the properties of the wire that collective calls depend on.
 func WireOf(p PeerInfo, err error) (collective.Wire, error) {
 	return collective.Wire{Profile: p.Profile, Words: p.Words, NoComms: p.NoComms, NoEmpty: p.NoEmpty}, err
 }
@@ -156,7 +156,7 @@ func (e callEngine) Cancel(m *collective.Message) {
 	if !posted {
 		return
 	}
-	request.message = nil // so its end is not reported
+	request.message = nil // so that its completion is not reported
 	if request.flow != nil && request.flow.send == request {
 		request.p.extended.abortSend(request)
 	}
@@ -179,7 +179,7 @@ func (e callEngine) HasAnswered(rank int) bool {
 	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.connected
 }
 
-// causes maps errors to failure causes. The first match counts.
+// causes maps errors to failure causes. The first matching entry applies.
 var causes = []struct {
 	err   error
 	cause collective.FailureCause
@@ -256,7 +256,8 @@ func (e *Core) JobDone(j collective.Job, err error) {
 	e.flush()
 }
 
-// openInternal accepts an internal message, which serves collective calls and comes from no program.
+// openInternal accepts an internal message: one that the peer's engine sent for collective calls, rather than a
+// program.
 func (e callEngine) openInternal(p *peer, in *inbound) {
 	in.accepted, in.clearedBytes = true, 0
 	if e.calls.InternalOpened(p.rank, in.comm, in.tag, in.bytes) {

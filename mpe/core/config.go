@@ -11,12 +11,12 @@ import (
 
 // Config configures a core.
 type Config struct {
-	// Rank is the local rank. Peers has an entry per rank; the entry of the local rank is ignored.
+	// Rank is the local rank. Peers holds one entry per rank; the local rank's entry is ignored.
 	Rank        int
 	Peers       []Peer
 	Limits      match.Limits
 	Collectives collective.Config
-	// Shared provides the shared buffers. It is nil if no network has any.
+	// Shared provides the shared buffers for collective calls; nil if no network provides any.
 	Shared collective.SharedBuffers
 	// Observer and Calls may be nil.
 	Observer Observer
@@ -39,11 +39,11 @@ type Peer struct {
 
 // Network describes the network to a peer.
 type Network struct {
-	// ID identifies the network among the networks of a rank, counted from 0.
+	// ID is the index of the network among the rank's networks.
 	ID int
-	// Reliable networks deliver packets once and in order while a connection lasts.
+	// Reliable means that the network delivers packets exactly once and in order while a connection lasts.
 	Reliable bool
-	// Memory is set if the network is memory that ranks share.
+	// Memory is the network if it is memory shared by ranks, or nil.
 	Memory Memory
 	// Places means that the network can place payload directly in the buffer of a receive.
 	Places bool
@@ -51,25 +51,25 @@ type Network struct {
 	Datagrams bool
 }
 
-// Memory is a network through memory that ranks share. It carries packets with a short header. It may also leave
-// the payload of long packets in their sender's memory, from which the receiver copies it to its destination.
+// Memory is a network through memory shared by ranks. It carries packets with short headers. It may also leave the
+// payload of a long packet in the sender's memory; the receiver then copies the payload directly to its destination.
 type Memory interface {
-	// SendShort sends a packet with a short header to peer, in order with other packets. It reports false if
-	// the network did not accept it. The caller may reuse payload when the call returns.
+	// SendShort sends a packet with a short header to peer, in order with other packets, and reports whether the
+	// network accepted it. The caller may reuse payload when the call returns.
 	SendShort(peer int, h *protocol.ShortHeader, payload []byte) bool
-	// LongPayload returns the largest payload, in bytes, of a packet to peer that exposes its payload, or 0
-	// if all payload is copied. It changes only when an RxConnected of the peer arrives.
+	// LongPayload returns the maximum payload, in bytes, of a packet to peer whose payload stays in this rank's memory,
+	// or 0 if the network copies all payload. The result changes only with an RxConnected of the peer.
 	LongPayload(peer int) int
-	// Fetch copies the payload of a from its sender's memory to dst, which has RxPacket.RemoteBytes bytes. a must be
-	// from the last Poll or Recv. Fetch reports false if the payload is gone, or if it is not available without
-	// waiting. The packet is then lost, or arrives again once its payload is available, and the contents of dst are
-	// undefined. Nothing is written to dst after Fetch returns.
+	// Fetch copies the payload of a from its sender's memory to dst, which must be a.RemoteBytes long. a must be from
+	// the last Poll or Recv. Fetch reports false if the payload is gone, or not available without waiting: the packet
+	// is then lost, or arrives again once its payload is available, and the contents of dst are undefined. Fetch never
+	// writes to dst after it returns.
 	Fetch(a *RxPacket, dst []byte) bool
-	// Get fills dst with the beginning of a message that peer advertises. It reports false if the message is no
-	// longer available, is shorter than dst, or is not available without waiting; then the contents of dst are
-	// undefined. Any goroutine may call it, at any time, once for each RxPacket.Advertised.
+	// Get fills dst with the beginning of a message that peer advertises. It reports false, and leaves the contents of
+	// dst undefined, if the message is no longer available, is shorter than dst, or is not available without waiting.
+	// Any goroutine may call Get at any time, once for each RxPacket.Advertised.
 	Get(peer int, advertised uint64, dst []byte) bool
-	// Invalidate ends the peer's access to the memory exposed under number. It does not wait. The peer loses
-	// everything that it has not copied yet.
+	// Invalidate ends the peer's access to the memory exposed under number, without waiting for the peer. The peer
+	// loses all bytes that it has not copied yet.
 	Invalidate(peer int, number uint64)
 }

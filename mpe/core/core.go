@@ -11,37 +11,36 @@ import (
 )
 
 // Core is the state machine of an engine. An event is a call, a batch of packets, a deadline, or the completion of an
-// effect. The driver starts an event with Begin, which sets the time, makes one call of the core, and ends the event
-// with End. Actions that cannot wait go through Effects; the rest is in the Outcome that End returns. A Core has no
-// lock, clock or goroutine, never blocks, and draws no random numbers.
+// effect. For each event, the driver calls Begin, which sets the time, then one method of the core, and then End. The
+// core performs urgent actions through Effects during the event; End returns all others in an Outcome. A Core uses no
+// lock, clock, goroutine or random source, and never blocks.
 type Core struct {
 	rank int
 	cfg  Config
-	// observed means that the Observer or Calls is notified of every completed message, except with
-	// unobserved peers.
+	// observed means that the core notifies the Observer or Calls of completed messages with observed peers.
 	observed bool
-	// observesMemory means that the Observer or Calls is notified of messages of some peers that use short headers.
+	// observesMemory means that some observed peer uses short headers.
 	observesMemory bool
-	noTags         bool // the messages of some peer carry no tag
+	noTags         bool // some peer's messages carry no tag
 	effects        Effects
 	out            Outcome
 
 	// now is the time at which the current event began.
 	now handshake.Instant
-	// tickDue is the time by which the next Tick must come, or Never. processedUntil[network] is the time up to which
-	// all packets received from a network had been processed at the last Tick.
+	// tickDue is the latest time for the next Tick, or Never. processedUntil, as passed to the last Tick, holds for
+	// each network the time up to which all received packets had been processed.
 	tickDue        handshake.Instant
 	processedUntil []handshake.Instant
 	peers          []*peer
 	pairActions    handshakeActions
 	connActions    extendedActions
 	nextID         handshake.ID
-	// deadlinePeers may have a deadline.
+	// deadlinePeers holds every peer with a deadline, and perhaps others.
 	deadlinePeers []*peer
 	drops         state.DropCounts // of packets from addresses that belong to no peer
 	state         runState
-	// lastDrop is the last drop counted in drops, or nil. lastEndAt is the time at which an operation of the
-	// program last ended, or 0; lastFailed means that it failed.
+	// lastDrop describes the last packet counted in drops; nil if there was none. lastEndAt is the time at which the
+	// program's last completed operation ended, or 0; lastFailed means that this operation failed.
 	lastDrop   *lastDrop
 	lastEndAt  handshake.Instant
 	lastFailed bool
@@ -52,8 +51,8 @@ type Core struct {
 	BlockedSenders BlockedSenders
 	buffers        buffers
 	RestingSends   RestingSends
-	// calls holds the pending collective calls, and endedMessages holds their completed messages. abortsDropped means
-	// that Close no longer waits until this rank's aborts are sent.
+	// calls executes the collective calls. endedMessages holds their completed messages until the calls are notified.
+	// abortsDropped means that Close no longer waits until this rank's aborts are sent.
 	calls         *collective.Executor
 	endedMessages []*Request
 	abortsDropped bool
@@ -64,14 +63,14 @@ type Core struct {
 	callerGone bool
 }
 
-// pendingWork is the work of flush at the end of an event.
+// pendingWork is the work left for flush at the end of an event.
 type pendingWork struct {
-	// touched holds the peers that flush has to process. accepts holds the messages whose senders it has to clear.
+	// touched holds the peers to process. accepts holds the messages whose senders are to be cleared.
 	touched []*peer
 	accepts []*inbound
-	// placements are the peers whose placements have changed.
+	// placements holds the peers whose placements have changed.
 	placements []*peer
-	// coalesced means that packets of some touched peers are held back, to be sent together with packets of later
+	// coalesced means that packets to some touched peers are held back, to be sent together with packets of later
 	// sends.
 	coalesced bool
 }
@@ -94,17 +93,17 @@ func (e *Core) Size() int { return len(e.peers) }
 // Begin starts an event at the time now.
 func (e *Core) Begin(now handshake.Instant) { e.now = now }
 
-// Now returns the time of the last event that was started with a time.
+// Now returns the time passed to the last Begin.
 func (e *Core) Now() handshake.Instant { return e.now }
 
-// IsRunning reports whether operations are accepted. IsClosed reports whether the core is shut down.
+// IsRunning reports whether the core accepts operations. IsClosed reports whether it is shut down.
 func (e *Core) IsRunning() bool { return e.state == running }
 func (e *Core) IsClosed() bool  { return e.state == closed }
 
 // IsQuiet reports whether no peer is touched.
 func (e *Core) IsQuiet() bool { return len(e.pending.touched) == 0 }
 
-// End ends an event. Peers whose packets are coalesced stay touched. The driver clears the outcome.
+// End ends an event and returns its outcome, which the driver must clear. Peers with coalesced packets stay touched.
 func (e *Core) End() *Outcome {
 	if len(e.pending.touched) > 0 && !e.pending.coalesced && e.state != closed {
 		e.flush()
@@ -144,7 +143,7 @@ func New(cfg Config, effects Effects) *Core {
 		if pc.Network.Memory != nil {
 			core.observesMemory = core.observesMemory || core.observes(p)
 		}
-		if x := pc.Extended; x != nil { // SEND_REQUESTs of other peers are counted in any case
+		if x := pc.Extended; x != nil { // matching.init counts one SEND_REQUEST per rank
 			core.matching.limits.Unexpected += p.extended.conn.Config().Messages
 			if x.CreditPool != nil {
 				room = max(room, x.CreditPool.Limit())
@@ -187,15 +186,15 @@ func (e *Core) receive(network int, packet *RxPacket) {
 		return
 	}
 	if p.cfg.Network.ID != network {
-		// Each peer is reached over one network; a packet from another network is not from this peer.
+		// A peer is reachable over one network only, so a packet from another network cannot be from this peer.
 		p.reportDrop(packet, Drop{Reason: state.DropUnexpectedPayload})
 		return
 	}
 	p.receive(packet)
 }
 
-// receiveAll feeds several datagrams to their peer. It feeds consecutive datagrams from the middle of a message
-// together, and other datagrams one by one.
+// receiveAll feeds several datagrams to their peer. It feeds consecutive datagrams in the middle of a message all at
+// once, and all others one by one.
 func (e *Core) receiveAll(network int, all *RxPacket) {
 	one := &e.pairActions.one
 	*one = *all
@@ -226,8 +225,8 @@ func (e *Core) touch(p *peer) {
 	}
 }
 
-// flush ends every event: it clears the senders of matched messages, makes extended peers acknowledge, and
-// updates deadlines. It processes touched peers only.
+// flush runs at the end of every event: it clears the senders of matched messages, makes extended links send
+// acknowledgements, and updates deadlines. It processes touched peers only.
 func (e *Core) flush() {
 	for i := 0; ; {
 		if len(e.endedMessages) > 0 || e.calls.Pending() {
@@ -280,19 +279,19 @@ func (e *Core) busy() bool {
 	})
 }
 
-// Drain starts to close the core: it refuses new operations, and pending operations that have not begun to transfer
-// data fail.
+// Drain is the first phase of closing: it refuses new operations, and fails pending operations whose data transfer has
+// not begun.
 func (e *Core) Drain() {
 	e.state = draining
 	e.abortQueued(ErrClosed)
 	e.flush()
 }
 
-// AbortTime is the maximum time that a closing driver waits for the aborts of collective calls to be sent, if nothing
-// else is in flight. The wait is limited because some of the ranks may no longer exist.
+// AbortTime limits how long a closing driver waits for aborts of collective calls to be acknowledged while nothing else
+// is in flight: some of the ranks may no longer exist.
 const AbortTime = 250 * time.Millisecond
 
-// DropAborts ends the wait of a draining core for ranks that do not acknowledge aborts.
+// DropAborts makes a draining core stop waiting for ranks that do not acknowledge aborts.
 func (e *Core) DropAborts() {
 	if e.state == draining {
 		e.abortsDropped = true
@@ -300,13 +299,13 @@ func (e *Core) DropAborts() {
 	}
 }
 
-// Linger continues to close the core: it only answers peers that retransmit because an acknowledgement was
+// Linger is the second phase of closing: the core only answers peers that retransmit because an acknowledgement was
 // lost.
 func (e *Core) Linger() {
 	e.state = lingering
 	for _, p := range e.peers {
 		if p != nil {
-			if p.extended != nil { // the other profiles have no packet for it
+			if p.extended != nil { // the other profiles cannot announce a shutdown
 				p.extended.closeSession()
 			}
 			e.touch(p) // its deadline changes
@@ -315,7 +314,7 @@ func (e *Core) Linger() {
 	e.flush()
 }
 
-// mustLinger reports whether a peer may still need an answer.
+// mustLinger reports whether some peer may still need an answer to a retransmission.
 func (e *Core) mustLinger() bool {
 	return slices.ContainsFunc(e.peers, func(p *peer) bool {
 		if p == nil {
@@ -334,7 +333,7 @@ func (e *Core) IsIdle() bool {
 	return !e.busy()
 }
 
-// Shutdown ends everything that is still pending.
+// Shutdown is the last phase of closing: it fails all pending operations with ErrClosed.
 func (e *Core) Shutdown() {
 	e.state = closed
 	for _, p := range e.peers {
@@ -342,7 +341,7 @@ func (e *Core) Shutdown() {
 			p.abort(ErrClosed, true)
 		}
 	}
-	callEngine{e}.advanceCalls() // also end calls whose messages are done
+	callEngine{e}.advanceCalls() // also ends calls whose messages are complete
 }
 
 // Reconfigure implements Engine.Reconfigure.
@@ -370,7 +369,7 @@ func (e *Core) PeerFailed(rank int, cause error) {
 	}
 }
 
-// Reset implements Engine.Reset. An extended peer that was restarted has a new session and needs no reset.
+// Reset implements Engine.Reset. It is a no-op for an extended peer, whose restart is visible as a new session.
 func (e *Core) Reset(rank int) {
 	if l := e.peers[rank].handshake; l != nil {
 		l.reset()

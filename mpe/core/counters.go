@@ -6,12 +6,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// oldestPosted is the number of posted receives, oldest first, that RankCounters examines in each communicator to
-// find the oldest receive from each source. A communicator may have a million receives.
+// oldestPosted limits the number of posted receives, oldest first, that RankCounters examines in each communicator to
+// find the oldest receive from each source: a communicator may contain a million receives.
 const oldestPosted = 1024
 
-// RankCounters fills in the counters of the rank. It sets posted[sourcePeer] to the time at which the oldest pending
-// receive from that source was posted, if there is one.
+// RankCounters fills in the counters of the rank. For each source with a pending receive, it sets posted[source] to the
+// time at which the oldest such receive was posted.
 func (e *Core) RankCounters(counters *state.RankCounters, posted []handshake.Instant) {
 	*counters = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(),
 		Disagreements: e.calls.Disagreements()}
@@ -71,7 +71,7 @@ func (p *peer) fillCounters(c *state.PeerCounters) {
 	p.addCounters(c)
 }
 
-// keepOldest sets *oldest to the given wait if that is older, or if *oldest is empty.
+// keepOldest sets *oldest to a wait for waitsFor since the given time, unless *oldest already holds an older wait.
 func keepOldest(e *Core, oldest *state.OldestWait, waitsFor protocol.Type, since handshake.Instant) {
 	if elapsed := e.now - since; !oldest.Waits || elapsed > oldest.Elapsed {
 		*oldest = state.OldestWait{Waits: true, Awaited: waitsFor, Elapsed: elapsed}

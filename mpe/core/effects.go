@@ -5,50 +5,49 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Effects are the actions of a core that cannot wait until the end of the event, except those on shared
-// memory (Network.Memory). Payload is memory of the callers. They may reuse it when their request is
-// complete, perhaps in the current event, so an implementation must not retain it.
+// Effects are the actions that a core performs during an event, except actions on shared memory (Network.Memory).
+// Implementations must not retain payload: it is the callers' memory, which they may reuse once their request
+// completes, perhaps in the current event.
 type Effects interface {
 	// SendHeader sends a handshake packet, in order with other packets to the peer.
 	SendHeader(peer int, header []byte) error
 	// SendData sends a DATA message, or starts to send it. If sent is true, at is the time when the network accepted
-	// the message. If sent is false, the driver calls DataSent when the network has accepted it.
+	// the message. Otherwise the driver calls DataSent when the network has accepted or refused it.
 	SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
-	// DropQueued drops packets queued for the previous connection.
+	// DropQueued drops the packets queued for the peer's previous connection.
 	DropQueued(peer int)
 	// SendPackets sends packets of the extended profile, which the network may lose. tooLong reports whether a packet
 	// was too long for the first link.
 	SendPackets(peer int, packets []Packet) (tooLong bool, err error)
-	// LongestDatagram returns the maximum packet length in bytes known to the system, or 0 if it knows none.
+	// LongestDatagram returns the maximum length in bytes of a packet to peer, or 0 if the system does not know it.
 	LongestDatagram(peer int) int
-	// Place sets the destination of a peer's payload; a Placement without Buf ends placement. Payload that
-	// was placed, but not yet processed when Revoke is called, counts as lost.
+	// Place sets the destination of a peer's payload; a Placement without Buf ends placement. Revoke also ends
+	// placement, and drops payload that was placed but not processed yet, as if the network had lost it.
 	Place(at Placement)
 	Revoke(peer int)
 	// Random returns 64 random bits.
 	Random() uint64
-	// NewRequest returns an empty request with its owner set. Release frees a request that is no longer
-	// referenced.
+	// NewRequest returns an empty request whose Owner is set. Release frees a request that is no longer referenced.
 	NewRequest() *Request
 	Release(r *Request)
 }
 
 // Outcome is the result of an event for its driver.
 type Outcome struct {
-	// Completed are the requests completed by the event. The driver empties it.
+	// Requests completed by the event. The driver empties the slice.
 	Completed []*Request
-	// Rare means that one of the fields up to Report is set.
+	// Rare is set if Wake, Jobs or Report is set, so that the driver can check them all at once.
 	Rare bool
-	// Wake holds functions that wake callers waiting for something other than a request.
+	// Functions that wake callers waiting for something other than a request.
 	Wake []func()
-	// Jobs are user functions to call. The driver reports their completion with JobDone.
+	// User functions to call. The driver reports their completion with JobDone.
 	Jobs []collective.Job
-	// Report means that other ranks wait for this rank's report. The driver passes it to Reports.Deliver.
+	// Report asks the driver to make this rank's report for other ranks, and to pass it to Reports.Deliver.
 	Report bool
 	// Deadline is the latest time of the next Tick, or Never.
 	Deadline handshake.Instant
-	// Coalesced means that packets are held back, to be sent together with packets of later sends. Poll asks the
-	// driver to poll soon, because the caller may not do so; the driver resets it.
+	// Coalesced means that packets are held back, to be sent together with packets of later sends. Poll asks the driver
+	// to poll the sources soon, in case the caller only sends; the driver resets it.
 	Coalesced, Poll bool
 }
 

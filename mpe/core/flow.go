@@ -2,24 +2,24 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/mpe/collective"
 
-// flow is a message that is forwarded while it arrives, like Fwd in the paper that describes the algorithm "atomic"
-// of package coll. It consists of two requests: a receive from the previous rank, and a send to the next. The send
-// is announced immediately. The previous rank is not cleared to send until the next rank has cleared this one.
+// flow is a message forwarded while it arrives, like Fwd in the paper that describes the algorithm "atomic" of package
+// coll. It consists of two requests: a receive from the previous rank, and a send to the next rank. The send is
+// announced immediately. This rank clears the previous rank to send only after the next rank has cleared this rank.
 // Bytes may be forwarded as soon as they are received (E49).
 type flow struct {
-	// recv and send are the two requests; each is nil after its end.
+	// recv and send are the two requests; each is set to nil when it completes.
 	recv, send *Request
-	// cleared means that the next rank has sent CLEAR_TO_SEND. pendingMessage is the message of recv that waits until
-	// then, or nil.
+	// cleared means that the next rank has sent CLEAR_TO_SEND. Until then, pendingMessage holds the message that recv
+	// has matched, or nil.
 	cleared        bool
 	pendingMessage *inbound
-	// readyBytes is the number of bytes that may be sent. The send continues when at least minPiece further bytes have
-	// been received.
+	// readyBytes is the number of bytes that the send may transmit. It advances in steps of at least minPiece bytes.
 	readyBytes, minPiece int64
 }
 
-// Forward posts the receive and the send of a flow. If the message is short, Forward posts only the receive and
-// returns later = true: the message is sent eagerly afterwards, because its receiver has promised memory for it.
+// Forward posts the receive and the send of a flow. If the message can be sent eagerly, Forward posts only the receive
+// and returns later = true: the caller then sends the message once it is complete, without an announcement, because its
+// receiver has promised memory for it.
 func (e callEngine) Forward(recv, send *collective.Message) (later bool, err error) {
 	if x := e.peers[send.Peer].extended; x != nil && x.conn.FitsEager(int64(len(send.Buf))) {
 		return true, e.Start(recv)
@@ -65,8 +65,8 @@ func onFlowData(in *inbound) {
 	}
 }
 
-// mustWait reports whether an announced message has to wait because its receive belongs to a flow whose send has not
-// been cleared yet.
+// mustWait reports whether the sender of an announced message must not be cleared yet, because the receive belongs to a
+// flow whose send has not been cleared. It then stores the message in the flow.
 func (r *Request) mustWait(in *inbound) bool {
 	f := r.flow
 	if f == nil || f.send == nil || f.cleared || in.eager {
@@ -76,7 +76,7 @@ func (r *Request) mustWait(in *inbound) bool {
 	return true
 }
 
-// onClearToSend notes that the next rank has sent CLEAR_TO_SEND for a flow's send.
+// onClearToSend handles CLEAR_TO_SEND for a flow's send: it clears the sender of the message that waits for it.
 func onClearToSend(core *Core, r *Request) {
 	if r == nil || r.flow == nil {
 		return

@@ -7,8 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// inbound is an incoming message. The record exists from the announcement of the message until a receive has all of
-// it.
+// inbound is an incoming message, from its announcement until its receive completes.
 type inbound struct {
 	source int
 	comm   uint32
@@ -17,37 +16,37 @@ type inbound struct {
 	bytes    int64
 	datatype protocol.Datatype
 
-	// handle and order are its position in the queue of unexpected messages.
+	// handle and order locate the message in the queue of unexpected messages.
 	handle match.Handle
 	order  uint64
 	// recv is the matching receive, or nil.
 	recv *Request
-	// buf is the destination of the payload. It is the receive's buffer or, while there is no receive, memory of the
-	// engine; ownsBuf is then set.
+	// buf is the destination of the payload: the receive's buffer, or the engine's memory if ownsBuf is set.
 	buf     []byte
 	ownsBuf bool
 	// clearedBytes is the number of bytes that the sender is cleared to send.
 	clearedBytes int64
-	// highWater is the offset after the highest byte received. storedBytes is the number of bytes received.
+	// highWater is the end offset of the received byte furthest into the message. storedBytes is the number of bytes
+	// received.
 	highWater, storedBytes int64
 	isComplete             bool // all bytes have been received
-	// matchedBefore means that an earlier receive matched the message, but that receive's caller stopped waiting.
+	// matchedBefore means that an earlier receive matched the message before its caller stopped waiting.
 	matchedBefore bool
 	accepted      bool // a receive has matched, and the sender is cleared
 	eager         bool // sent without a request
-	// advertised identifies the message in a call of Memory.Get, which copies all of it; 0 if it is not advertised.
+	// advertised identifies the message for Memory.Get, which copies it as a whole; 0 if the message is not advertised.
 	advertised uint64
 	phases     handshake.Phases
 
-	// Origin of the message. If it comes from an extended peer p, num is its number. If it comes from another peer
-	// p, its SEND_REQUEST is deferred in the state machine of p. If this rank sends it to itself, local is the
-	// send. If p and local are nil, the whole message is in buf.
+	// Origin of the message. For a message from an extended peer p, id is its identifier. For a message from any other
+	// peer p, the state machine of p holds its deferred SEND_REQUEST. For a message from this rank to itself, local is
+	// the send. If p and local are both nil, buf holds the complete message.
 	p     *peer
 	id    extended.Message
 	local *Request
 }
 
-// status returns the status for the receive that gets the message.
+// status returns the status for a receive of the message.
 func (in *inbound) status() Status {
 	s := Status{Peer: in.source, Datatype: in.datatype, Tag: int(in.tag), Comm: in.comm, Bytes: in.bytes,
 		Phases: in.phases}
@@ -63,8 +62,7 @@ func wordsOf(bytes int64) uint32 {
 	return uint32((bytes + protocol.WordLen - 1) / protocol.WordLen)
 }
 
-// store writes payload to its destination. Bytes beyond the buffer are dropped, and reported when the message
-// is complete.
+// store writes payload to its destination. It drops bytes beyond the buffer, which deliver reports as truncation.
 func (in *inbound) store(offset int64, payload []byte) {
 	if offset < int64(len(in.buf)) {
 		if to := in.buf[offset:]; !same(to, payload) { // unless it was placed there
@@ -75,7 +73,7 @@ func (in *inbound) store(offset int64, payload []byte) {
 	in.storedBytes += int64(len(payload))
 }
 
-// deliver ends the receive of a complete message.
+// deliver completes the receive of a complete message.
 func (x *matching) deliver(in *inbound) {
 	request := in.recv
 	in.recv = nil
@@ -101,8 +99,8 @@ func (x *matching) adoptTag(r *Request, in *inbound) {
 	}
 }
 
-// setDestination makes a receive's buffer the destination of a message. Bytes in the engine's memory are copied;
-// the rest is written directly into the receive's buffer (YAMPII's rule; E15).
+// setDestination makes a receive's buffer the destination of a message. It copies the bytes already stored in the
+// engine's memory; later bytes are written directly to the receive's buffer (YAMPII's rule; E15).
 func (x *matching) setDestination(in *inbound, request *Request) {
 	if in.ownsBuf {
 		copy(request.buf, in.buf[:min(in.highWater, int64(len(in.buf)))])
@@ -117,7 +115,7 @@ func (x *matching) setDestination(in *inbound, request *Request) {
 	request.inbound = in
 }
 
-// accept clears the sender of a matched message at the end of the event.
+// accept makes flush clear the sender of a matched message at the end of the event.
 func (x *matching) accept(in *inbound, r *Request) {
 	in.accepted = true
 	in.phases.Clear = x.core.now
@@ -129,12 +127,11 @@ func (x *matching) accept(in *inbound, r *Request) {
 
 // inboundPool recycles inbound records.
 type inboundPool struct {
-	// retired holds the records of messages that ended in the current event. spare holds records that are free for
-	// reuse.
+	// retired holds the records of messages completed in the current event; spare holds records free for reuse.
 	retired, spare []*inbound
 }
 
-// maxSpare is the maximum number of records kept for reuse: enough for a burst of small messages.
+// maxSpare is the maximum number of records kept for reuse, enough for a burst of small messages.
 const maxSpare = 1024
 
 // get returns a record to fill in.
@@ -147,7 +144,7 @@ func (b *inboundPool) get() *inbound {
 	return new(inbound)
 }
 
-// retire releases the record of an ended message when the event ends. Until then, the event may still refer to it.
+// retire frees a record at the end of the event, because the current event may still refer to it.
 func (b *inboundPool) retire(in *inbound) { b.retired = append(b.retired, in) }
 
 // recycle makes the retired messages available for reuse.

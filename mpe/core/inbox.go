@@ -2,7 +2,7 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/extended"
 
-// inbox holds the messages from a peer that have begun to arrive. Most messages consist of one packet and end
+// inbox holds the messages from a peer that have begun to arrive. Most messages consist of one packet and are complete
 // before the next message begins, so the map is rarely needed.
 type inbox struct {
 	currentID extended.Message

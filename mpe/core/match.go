@@ -9,26 +9,26 @@ import (
 // matcher matches the receives and messages of one communicator.
 type matcher = match.Matcher[*Request, unexpected]
 
-// matching matches receives and messages. It holds the matchers of all communicators, and the records of
-// arriving messages.
+// matching matches receives and messages. It holds the matchers of all communicators and the records of arriving
+// messages.
 type matching struct {
 	core      *Core
 	inbounds  inboundPool
 	lastClaim int32 // tag of the last claimed message
 
 	matchers map[uint32]*matcher
-	// lastComm is the most recently used communicator, and last is its matcher.
+	// lastComm is the most recently used communicator, and lastMatcher its matcher.
 	lastComm    uint32
 	lastMatcher *matcher
-	// limits bounds each matcher. selfLimit is the number of unexpected messages in a communicator above which the
-	// rank can send itself no more messages.
+	// limits bounds each matcher. A rank cannot send itself another message while a communicator contains more than
+	// selfLimit unexpected messages.
 	limits    match.Limits
 	selfLimit int
-	// restThreshold is the number of unexpected messages in a communicator above which further messages rest.
+	// restThreshold is the number of unexpected messages in a communicator above which new ones are stored as digests.
 	restThreshold int
 }
 
-// init sets the configured limits, which New then increases for the peers.
+// init sets the configured limits. New then raises the limit on unexpected messages by the peers' credit.
 func (x *matching) init(limits match.Limits, ranks int) {
 	if limits.Unexpected == 0 {
 		limits.Unexpected = match.DefaultLimit
@@ -39,7 +39,7 @@ func (x *matching) init(limits match.Limits, ranks int) {
 	x.limits.Unexpected += ranks
 }
 
-// forComm returns the matcher of a communicator. It creates the matcher for the first receive or message.
+// forComm returns the matcher of a communicator, which it creates on first use.
 func (x *matching) forComm(comm uint32) *matcher {
 	if comm == x.lastComm && x.lastMatcher != nil {
 		return x.lastMatcher
@@ -53,7 +53,7 @@ func (x *matching) forComm(comm uint32) *matcher {
 	return found
 }
 
-// postRecv matches a receive with the oldest message that fits, or queues it.
+// postRecv matches a receive with the oldest matching message, or queues the receive.
 func (x *matching) postRecv(request *Request) error {
 	m := x.forComm(request.comm)
 	u, ok, handle, err := m.Post(int32(request.peer), request.matchTag(), request)
@@ -91,7 +91,7 @@ func (x *matching) onPosted(request *Request, u *unexpected, ok bool, h match.Ha
 	}
 }
 
-// repost returns a receive to its old position in the queue after its message turned out not to exist.
+// repost returns a receive to its old position in the queue, because its message turned out not to exist.
 func (x *matching) repost(request *Request) {
 	x.inbounds.retire(request.inbound)
 	request.inbound = nil
@@ -103,7 +103,7 @@ func (x *matching) repost(request *Request) {
 	x.onPosted(request, &u, ok, h)
 }
 
-// matchTag returns the tag under which the matcher files a receive.
+// matchTag returns the tag to match for a receive, which is 0 for peers whose messages carry no tag.
 func (r *Request) matchTag() int32 {
 	if r.tag != AnyTag && r.p.noTags() {
 		return 0 // the tag of all messages of the peer
@@ -111,8 +111,8 @@ func (r *Request) matchTag() int32 {
 	return r.tag
 }
 
-// arrive matches a message with the posted receives. If none matches, the message becomes an unexpected message;
-// the error is match.ErrFull if there are too many.
+// arrive matches a message with the posted receives, or queues it as an unexpected message. The error is match.ErrFull
+// if that queue is full.
 func (x *matching) arrive(in *inbound) error {
 	if in.p != nil {
 		in.p.kernelErr, in.p.sendsAtAnswer = nil, in.p.sendsDone
@@ -127,14 +127,14 @@ func (x *matching) arrive(in *inbound) error {
 	return nil
 }
 
-// restore announces a message again after its receive was detached. The message keeps its position in the order of
-// arrival.
+// restore offers a message to other receives after its receive was detached. The message keeps its position in the
+// order of arrival.
 func (x *matching) restore(in *inbound) {
 	in.matchedBefore = true
 	m := x.forComm(in.comm)
 	request, ok, handle, err := m.Restore(int32(in.source), in.tag, unexpected{inbound: in}, in.order)
 	if err != nil {
-		// Its position is free, but messages that arrived since have filled the queue.
+		// Messages that arrived since have filled the queue.
 		x.rejectFull(in)
 		return
 	}
@@ -159,13 +159,13 @@ func (x *matching) bindMessage(in *inbound, request *Request) {
 		x.bindSelf(in, request)
 	case in.p != nil:
 		in.p.matched(in, request)
-	default: // complete; its receive was detached
+	default: // a complete message whose receive was detached
 		x.setDestination(in, request)
 		x.deliver(in)
 	}
 }
 
-// rejectFull reports that a message is lost because the queue is full.
+// rejectFull drops a message because the queue is full, and reports the loss.
 func (x *matching) rejectFull(in *inbound) {
 	if in.p != nil {
 		in.p.failed++
@@ -174,7 +174,7 @@ func (x *matching) rejectFull(in *inbound) {
 	x.dropMessage(in)
 }
 
-// dropMessage drops a message that can be neither matched nor queued.
+// dropMessage frees the buffer of a message, if the engine owns it.
 func (x *matching) dropMessage(in *inbound) {
 	if in.ownsBuf {
 		x.core.buffers.put(in.buf)

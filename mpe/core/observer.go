@@ -1,17 +1,17 @@
 package core
 
-// Observer is notified of events in an engine. Its methods are called with the engine's lock held: they must
-// be quick, and must not block or call the engine.
+// Observer is notified of events in an engine. The engine holds its lock while it calls these methods: they must be
+// quick, and must not block or call the engine.
 type Observer interface {
-	// Dropped reports a packet that was dropped. peer is UnknownPeer if its address belongs to no rank.
+	// Dropped reports a dropped packet. peer is UnknownPeer if the packet's address belongs to no rank.
 	Dropped(rank, peer int, d Drop)
 	// Noted reports an event with peer.
 	Noted(rank, peer int, n Note)
-	// Done reports the end of a message, with err or nil.
+	// Done reports the completion of a message, or its failure if err is not nil.
 	Done(rank int, s Status, err error)
-	// CallFailed reports that a collective call has failed. Done is called for its messages.
+	// CallFailed reports that a collective call has failed. The engine also calls Done for each of its messages.
 	CallFailed(rank int, err error)
-	// TransportError reports that the network failed to send or to receive.
+	// TransportError reports that the network failed to send or receive a packet.
 	TransportError(rank int, err error)
 }
 

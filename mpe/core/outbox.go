@@ -9,28 +9,28 @@ import (
 
 // outbound is an outgoing message in the state machine of an extended peer.
 type outbound struct {
-	// request is the send, or nil after its buffer was returned to its caller.
+	// request is the send; nil once its buffer was returned to the caller.
 	request *Request
-	// buf is the payload. It is memory of the engine if ownsBuf is set, and otherwise of the caller.
+	// buf is the payload: the engine's memory if ownsBuf is set, and the caller's otherwise.
 	buf     []byte
 	ownsBuf bool
 	used    bool
 	// allSent means that the last byte has been sent.
 	allSent bool
 	// advertised means that the peer may be reading buf. forwarded means that the message is forwarded while it
-	// arrives, and is therefore not advertised as a whole.
+	// arrives, so that it cannot be advertised as a whole.
 	advertised, forwarded bool
 	// isAbort marks the abort of a collective call.
 	isAbort bool
-	// ordering is confirmed when the message is acknowledged.
+	// ordering is the ordering that the message's acknowledgement confirms, or nil.
 	ordering *collective.Ordering
-	// length and tag are for display when req is nil.
+	// length and tag describe the message when request is nil.
 	length int64
 	tag    int32
 	phases handshake.Phases
 }
 
-// noteSent updates the phases of the message when one of its packets is sent.
+// noteSent updates the phases of the message for a packet of it that is being sent.
 func (o *outbound) noteSent(header *protocol.ExtHeader, length int64, now handshake.Instant) {
 	switch {
 	case header.Type == protocol.SendRequest && o.phases.Request == 0:
@@ -49,8 +49,8 @@ func (o *outbound) noteSent(header *protocol.ExtHeader, length int64, now handsh
 type outbox struct {
 	slots []outbound
 	free  []extended.ID
-	// unslotted holds messages whose IDs are not indexes of slots: messages sent with short headers that were not
-	// acknowledged soon.
+	// unslotted holds messages whose IDs are not indexes of slots: messages sent with short headers that the peer did
+	// not acknowledge soon.
 	unslotted map[extended.ID]*outbound
 }
 
@@ -81,7 +81,7 @@ func (b *outbox) find(id extended.ID) *outbound {
 		if o := b.unslotted[id]; o != nil {
 			return o
 		}
-		return &outbound{ownsBuf: true} // sent with a short header, and not Kept
+		return &outbound{ownsBuf: true} // sent with a short header; no extended.Kept action received
 	}
 	return &b.slots[id-1]
 }

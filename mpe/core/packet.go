@@ -9,25 +9,25 @@ import (
 // RxPacket is a received packet, a part of one, or an event of the transport.
 type RxPacket struct {
 	Kind RxKind
-	// Peer is the rank of the source address according to the rank map, or UnknownPeer.
+	// Peer is the rank that the rank map assigns to the source address, or UnknownPeer.
 	Peer int
 	// SourceAddr is the source address.
 	SourceAddr netip.AddrPort
 	// Bytes are the datagram (RxDatagram), a header (RxHeader) or a piece of the payload of a DATA message
 	// (RxPayload).
 	Bytes []byte
-	// Tail is the rest of a datagram that begins with Bytes, if the two are not contiguous in memory. If DatagramLen is
-	// not 0, Bytes are several datagrams of DatagramLen bytes; the last one may be shorter.
+	// Tail is the rest of a datagram that begins with Bytes, if the two are not contiguous in memory. A nonzero
+	// DatagramLen means that Bytes are several datagrams of DatagramLen bytes each; the last one may be shorter.
 	Tail        []byte
 	DatagramLen int
-	// RemoteBytes is the number of payload bytes after Bytes that are still in the sender's memory. If it is not 0, Fetch
-	// copies the bytes, which Ticket identifies (MemoryTransport only).
+	// RemoteBytes is the number of payload bytes after Bytes that are still in the sender's memory. Fetch copies them;
+	// Ticket identifies them for Fetch (MemoryTransport only).
 	RemoteBytes, Ticket int
-	// Advertised, if not 0, identifies the message that Bytes announce in a call of Get (MemoryTransport only).
+	// Advertised, if not 0, identifies for Get the message that Bytes announce (MemoryTransport only).
 	Advertised uint64
-	// Verified means that Bytes and Tail are a packet of the extended profile and that the transport has verified it
-	// for protocol.ParseExtended. Another check would take as long as copying the packet. If Tail is not empty, Bytes
-	// are the header.
+	// Verified means that Bytes and Tail are a packet of the extended profile whose checksum the transport has already
+	// verified for protocol.ParseExtended: verifying it again would take as long as copying the packet. If Tail is not
+	// empty, Bytes are the header.
 	Verified bool
 }
 
@@ -38,30 +38,29 @@ const UnknownPeer = -1
 type RxKind uint8
 
 const (
-	// RxDatagram is a UDP datagram. Only the state of the pair determines whether it starts with a header.
+	// RxDatagram is a UDP datagram. Whether it starts with a header depends on the state of the pair.
 	RxDatagram RxKind = iota
-	// RxHeader and RxPayload are pieces of a stream, split by its framing.
+	// RxHeader and RxPayload are pieces of a stream, split at the boundaries of its framing.
 	RxHeader
 	RxPayload
-	// RxConnected means that a new connection to the peer was made. Packets in flight on the old one are
-	// lost.
+	// RxConnected means that a new connection to the peer was made. Packets in flight on the old connection are lost.
 	RxConnected
-	// RxTruncated is a datagram that is longer than a peer may send. Its bytes are incomplete.
+	// RxTruncated is a datagram longer than a peer may send. Bytes are only its beginning.
 	RxTruncated
 	// RxShort is a packet of the extended profile with a short header (MemoryTransport only).
 	RxShort
-	// RxBroken means that a connection was closed because of the data received on it, or was refused. Bytes are
-	// the reason as text, or empty.
+	// RxBroken means that the transport refused a connection, or closed it because of the data received on it. Bytes
+	// are the reason as text, or empty.
 	RxBroken
 	// RxPublished means that SharedBuffers.Await for the slot Ticket is done.
 	RxPublished
-	// RxPeerDied means that the process of an extended peer no longer exists: its last connection was closed, and
-	// a new one was refused.
+	// RxPeerDied means that the process of an extended peer no longer exists: its last connection was closed, and a new
+	// connection to it was refused.
 	RxPeerDied
 	// RxPeerClosed is RxPeerDied for a peer that had closed its transport before its process ended.
 	RxPeerClosed
-	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. The
-	// transport reports it again as long as the reason persists.
+	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. The transport
+	// repeats the report while the reason persists.
 	RxUnreachable
 )
 
@@ -69,28 +68,28 @@ const (
 type Packet struct {
 	Header  [protocol.ExtHeaderLen]byte
 	Payload []byte
-	// Advertised is the message that the packet announces, or empty. A MemoryTransport may let the peer read
-	// it before the peer requests it.
+	// Advertised is the message that the packet announces, or empty. The peer of a MemoryTransport may read it without
+	// requesting it.
 	Advertised []byte
-	// Fragment allows the network to fragment the packet if it would otherwise lose the packet because of its
-	// length. Packets without it must not be fragmented.
+	// Fragment permits the network to fragment the packet if the packet exceeds the path MTU. The network must drop
+	// such a packet if Fragment is not set.
 	Fragment bool
-	// Exposed, if not 0, promises that Payload and Advertised stay unchanged until Invalidate is called with
-	// that number, so that a MemoryTransport need not copy them.
+	// Exposed, if not 0, promises that Payload and Advertised stay unchanged until the engine calls Invalidate with
+	// this number, so that a MemoryTransport need not copy them.
 	Exposed uint64
 }
 
-// Placement is the memory for payload that is expected from a peer.
+// Placement is the destination of payload expected from a peer.
 type Placement struct {
 	// Peer is the rank of the sender.
 	Peer int
 	// HeaderLen is the number of bytes before the payload in each datagram.
 	HeaderLen int
-	// Message and Offset are the values in the header of the expected packet (extended profile only): the
-	// number of the message, and the number of its bytes received so far.
+	// Message and Offset are the values expected in the packet's header (extended profile only): the number of the
+	// message, and the number of bytes of it received so far.
 	Message, Offset uint32
-	// Buf is the destination of the payload of the next datagram and of the following datagrams. The transport may
-	// write to all of Buf.
+	// Buf is the destination of the payload of the next datagram and the datagrams after it. The transport may write to
+	// all of Buf.
 	Buf []byte
 }
 

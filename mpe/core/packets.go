@@ -10,11 +10,11 @@ import (
 const (
 	// packetBatchLen is the maximum number of packets handed to a transport at a time.
 	packetBatchLen = 64
-	// batchBytes is the amount of payload, in bytes, at which a batch is handed over before it is full. The network
-	// is then busy while the checksums of the next packets are computed.
+	// batchBytes is the amount of payload, in bytes, at which a batch is handed to the transport before it is full, so
+	// that the network transmits while the engine computes the checksums of the next packets.
 	batchBytes = 256 << 10
-	// streamBatchBytes replaces batchBytes for a stream without such checksums: the kernel needs less time for one
-	// long write than for several short ones.
+	// streamBatchBytes replaces batchBytes for streams without payload checksums, where one long write takes less time
+	// than several short ones.
 	streamBatchBytes = packetBatchLen * protocol.MaxStreamPayload
 )
 
@@ -25,8 +25,8 @@ type packetBatch struct {
 	bytes   int
 }
 
-// transmit adds a packet to the batch. The transport gets access to its payload, or to the whole of a message
-// that the packet announces.
+// transmit adds a packet to the batch, or sends it at once if its header can be short. The transport gets access to the
+// packet's payload, or to the whole message that the packet announces.
 func (l *extendedLink) transmit(act *extended.Action) {
 	if act.ID == 0 {
 		l.addPacket(&act.Header, nil)
@@ -46,8 +46,8 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 	if l.memory != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		message.advertised, pk.Exposed = true, uint64(act.ID)
-		// A peer keeps a whole record of each advertised message, so a send that may rest is not advertised: there
-		// may be millions.
+		// Do not advertise sends that may rest: a peer keeps a full record of each advertised message, and a program
+		// may have millions of such sends.
 		if act.Header.Type == protocol.SendRequest && !message.forwarded &&
 			(message.request == nil || !message.request.MayRest) {
 			pk.Advertised = message.buf
@@ -74,8 +74,8 @@ func (l *extendedLink) addPacket(header *protocol.ExtHeader, payload []byte) *Pa
 	return pk
 }
 
-// sendBatch sends the batch. Packets that the network refuses count as lost: they are retransmitted until
-// they are acknowledged. The error is kept, to explain a missing acknowledgement.
+// sendBatch sends the batch. Packets that the network refuses count as lost, and are retransmitted. sendBatch records
+// the network's error, which may later explain a missing acknowledgement.
 func (l *extendedLink) sendBatch() {
 	batch := &l.p.e.connActions.batch
 	if batch.n == 0 {
@@ -92,23 +92,23 @@ func (l *extendedLink) sendBatch() {
 	}
 }
 
-// Consecutive sends of a program are transmitted together, with one system call for several packets, which the
+// Coalescing transmits consecutive sends of a program together, with one system call for several packets, which the
 // kernel may even combine.
 
 const (
-	// coalesceAfter is the number of consecutive sends to a peer that are transmitted individually before further
-	// sends are coalesced. If a program posts only a few sends and then computes for a long time, all of them are
-	// in flight.
+	// coalesceAfter is the number of consecutive sends to a peer that are transmitted individually before coalescing
+	// starts. The sends of a program that posts only a few, and then computes for a long time, are thus in flight
+	// meanwhile.
 	coalesceAfter = 4
 	// maxCoalesced is the maximum number of sends coalesced.
 	maxCoalesced = 16
-	// coalesceTime is the longest time that a send is held back if nothing else happens. This is rare: a
-	// caller that posts many sends soon waits, tests, or gets an answer.
+	// coalesceTime is the maximum time that a send is held back. It rarely elapses: a caller that posts many sends soon
+	// waits or tests, or receives an answer, which flushes the sends.
 	coalesceTime = time.Millisecond
 )
 
-// coalesce reports whether the packets of the send that was just posted may be held back, to be sent together with
-// packets of later sends. The next flush sends them.
+// coalesce reports whether to hold back the packets of the send just posted until the next flush, to transmit them
+// together with packets of later sends.
 func (l *extendedLink) coalesce() bool {
 	p := l.p
 	p.burstLen++

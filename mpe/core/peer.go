@@ -9,51 +9,51 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// peer is the state kept per remote rank, whatever its profile. The engine's lock guards it.
+// peer is the state of a remote rank that all profiles share. The engine's lock guards it.
 type peer struct {
 	link
-	// handshake and extended are the link with its concrete type; one of them is nil.
+	// handshake or extended is the link with its concrete type; the other is nil.
 	handshake *handshakeLink
 	extended  *extendedLink
 
 	e    *Core
 	rank int
 	cfg  Peer
-	// touched means that an event has reached the peer's state machine, so that flush must read its deadline. isTimed
-	// means that the peer is in Core.deadlinePeers.
+	// touched means that the peer's state machine was used since the last flush, so that flush must reread its
+	// deadline. isTimed means that the peer is in Core.deadlinePeers.
 	touched, isTimed bool
-	// canPlace means that the network can place long messages directly. placement is the current destination.
+	// canPlace means that the network can place long messages directly. placement is their current destination.
 	canPlace  bool
 	placement placement
 	profile   protocol.Profile
 	// limits are the limitations of the profile. maxLength is the maximum length of a message in bytes. Messages of up
-	// to uncheckedLen bytes need no further check; if it is -1, all messages need a check.
+	// to uncheckedLen bytes need no further check; -1 means that all messages need one.
 	limits       PeerInfo
 	maxLength    int64
 	uncheckedLen int
-	// wire holds the properties of the peer that collective calls depend on.
+	// wire holds the properties of the peer's wire that collective calls depend on.
 	wire collective.Wire
-	// burstLen is the number of sends posted since anything else happened.
+	// burstLen is the number of sends to the peer posted in a row, without a wait or a received packet in between.
 	burstLen int
-	// refusedAt is the time at which a message of the program was refused because the peer had no memory for
-	// it, or 0 if a later one was accepted.
+	// refusedAt is the time at which the engine last refused a message because the peer had no memory for it, or 0 if
+	// it accepted a message since.
 	refusedAt handshake.Instant
 
 	peerCounts
 	sendErr error // last error of the transport; cleared when a send succeeds
-	// kernelErr is the failure of the peer's kernel. The next receive ends with it, unless a message arrives first.
+	// kernelErr is the failure of the peer's kernel, which the next receive returns unless a message arrives first.
 	// sendsAtAnswer is the value of sendsDone when the last message from the peer arrived.
 	kernelErr     error
 	sendsAtAnswer uint64
-	// lastPacketAt is the time of the last received packet, or 0. lastDrop is the last dropped packet, or nil.
+	// lastPacketAt is the time of the last received packet, or 0. lastDrop describes the last dropped packet, or is
+	// nil.
 	lastPacketAt handshake.Instant
 	lastDrop     *lastDrop
-	// unreachableAt is the time at which an operation or the link last ended because the peer did not answer,
-	// or 0.
+	// unreachableAt is the time at which an operation or the session last ended because the peer did not answer, or 0.
 	unreachableAt handshake.Instant
 }
 
-// peerCounts are the counters common to all profiles, since New.
+// peerCounts holds the counters common to all profiles, counting from New.
 type peerCounts struct {
 	packetsOut                    [state.NumTypes]uint64
 	packetsIn, bytesIn, bytesOut  uint64
@@ -61,29 +61,29 @@ type peerCounts struct {
 	events                        state.EventCounts
 	sendsDone, recvsDone, failed  uint64
 	sentBytes, recvBytes          uint64 // payload of sendsDone and recvsDone
-	takenOver, takenOverRemaining uint64 // messages that a receive took over during arrival
+	takenOver, takenOverRemaining uint64 // messages matched by a receive during their arrival
 }
 
-// link is a profile's connection to a peer. handshakeLink implements it for the cloudfpga and v0.9 profiles,
+// link is the connection to a peer in its profile. handshakeLink implements it for the cloudfpga and v0.9 profiles,
 // extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as touched,
-// because any event may change the deadline. The end of the event (flush, which End calls if nothing else has) then
-// rearms the timer.
+// because any event may change the deadline; flush, at the end of the event, then updates the time of the next tick.
 type link interface {
 	// receive feeds a packet to the state machine.
 	receive(a *RxPacket)
 	// send starts a send. It reports whether its packets are held back, to be sent together with packets of later
-	// sends; with blocking set, they are not.
+	// sends. Packets of a blocking send are never held back.
 	send(r *Request, blocking bool) (coalesced bool)
 	// matched hands a message of the peer to its matching receive.
 	matched(in *inbound, r *Request)
-	// cancel cancels a request, and reports false if it is too late. A receive is cancelled by the link of the peer
-	// that sends its message (in.p). If the peer already knows of a send, cancel may have to ask the peer to cancel
-	// it; the request then ends when the peer answers.
+	// cancel cancels a request, and reports whether it was in time. For a receive, call cancel on the link of the peer
+	// that sends its message (in.p). If the peer already knows of a send, cancel may return false and ask the peer to
+	// cancel it; the peer's answer then ends the request.
 	cancel(r *Request) bool
-	// detach moves the transfer of a request that cannot be cancelled to a private buffer, as buffers.detach does. If
-	// drop is set, no other receive gets the message.
+	// detach moves the transfer of a request that cannot be cancelled to the memory that buffers.detach returns. If
+	// drop is set, the message is discarded instead of offered to other receives.
 	detach(r *Request, keep KeepFunc, drop bool)
-	// abort ends all requests if everything is set, and otherwise only the sends that the peer does not know of.
+	// abort ends all requests if everything is set. Otherwise it ends only the sends that the peer does not know of; an
+	// extended link also asks the peer to cancel announced sends.
 	abort(err error, everything bool)
 	// tick acts on deadlines up to horizon.
 	tick(horizon handshake.Instant)
@@ -92,15 +92,15 @@ type link interface {
 
 	// The remaining methods do not change anything.
 
-	// deadline returns the next deadline, if there is one.
+	// deadline returns the next deadline, if any.
 	deadline() (handshake.Instant, bool)
-	// lingerUntil returns the time until which the peer may still need answers to its packets, if it may need any.
+	// lingerUntil returns the time until which the peer may retransmit packets that need an answer, if any.
 	lingerUntil() (handshake.Instant, bool)
 	// deadEnd returns the reason why the peer cannot continue, or nil.
 	deadEnd() error
-	// pendingLoad returns the number of pending sends, and reports whether a transfer is in progress, for which
-	// Close has to wait. A receive without a message and a send without a receive have not begun to move
-	// data, and may wait forever.
+	// pendingLoad returns the number of pending sends, and reports whether a transfer is in progress, so that Close
+	// must wait. A receive without a message, or a send without a receive, is no transfer in progress, because it may
+	// wait forever.
 	pendingLoad() (sends int, moving bool)
 	// sendWaits yields the pending sends, oldest first, and resting sends last. recvWaits yields the receives that
 	// messages from the peer have matched.
@@ -135,8 +135,8 @@ func (cfg *Peer) configure(local, remote int) {
 	}
 }
 
-// horizon returns the time up to which all packets received from the peer are known to be processed. A time-out
-// must not expire while a packet that arrived in time is unread.
+// horizon returns the time up to which all packets from the peer's network are known to be processed. No timeout may
+// expire beyond it, because a packet that arrived in time may still be unread.
 func (p *peer) horizon(now handshake.Instant) handshake.Instant {
 	if id := p.cfg.Network.ID; id < len(p.e.processedUntil) {
 		return min(p.e.processedUntil[id], now)
@@ -144,7 +144,8 @@ func (p *peer) horizon(now handshake.Instant) handshake.Instant {
 	return now
 }
 
-// noTags reports whether the peer's messages carry no tag. A nil peer stands for this rank or any rank.
+// noTags reports whether the peer's messages carry no tag. It is false for a nil peer, which represents this rank or
+// any rank.
 func (p *peer) noTags() bool { return p != nil && p.limits.NoTags }
 
 // CheckRank returns an error that matches ErrRank if rank is not in the cluster.
@@ -161,14 +162,14 @@ func (p *peer) countReceived(b []byte) {
 	p.bytesIn += uint64(len(b))
 }
 
-// countDatagrams counts several datagrams of each bytes; the last one may be shorter.
+// countDatagrams counts received datagrams of each bytes; the last one may be shorter.
 func (p *peer) countDatagrams(bytes, each int) {
 	p.lastPacketAt = p.e.now
 	p.packetsIn += uint64((bytes + each - 1) / each)
 	p.bytesIn += uint64(bytes)
 }
 
-// isSilent reports whether the peer was declared unreachable and no packet has been received from it since.
+// isSilent reports whether the peer was declared unreachable and has sent no packet since.
 func (p *peer) isSilent() bool { return p.unreachableAt > 0 && p.lastPacketAt < p.unreachableAt }
 
 func (p *peer) countSent(t protocol.Type, bytes int) {
@@ -205,7 +206,7 @@ func (p *peer) reportEvent(note Note) {
 	p.e.cfg.Observer.Noted(p.e.rank, p.rank, note)
 }
 
-// busy reports whether a transfer is in progress, for which Close has to wait.
+// busy reports whether a transfer is in progress, so that Close must wait.
 func (p *peer) busy() bool {
 	_, moving := p.pendingLoad()
 	return moving

@@ -12,48 +12,47 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extendedLink is the link to a peer of the extended profile: an extended.Conn and its messages.
+// extendedLink is the link to a peer of the extended profile: an extended.Conn and the messages that it transfers.
 type extendedLink struct {
 	p    *peer
-	conn *extended.Conn // events use touchedConn
-	// memory is Network.Memory. shortPayload holds the payload sent through it with short headers.
+	conn *extended.Conn // for events, call touchedConn instead
+	// memory is Network.Memory. shortPayload holds unacknowledged payload sent through memory with short headers.
 	memory       Memory
 	shortPayload shortPayload
-	// maxRTO and ackDelay are copied from conn's configuration.
+	// maxRTO and ackDelay are copies of conn's settings.
 	maxRTO, ackDelay time.Duration
 	// discovers means that packets must fit the path MTU.
 	discovers bool
 	// batchBytes is the amount of payload, in bytes, at which a batch of packets is handed to the transport.
 	batchBytes int
-	// connected means that a connection to the peer was made, and no event since shows that the peer is gone.
+	// connected means that a connection to the peer was made, and that no later event indicates its loss.
 	connected bool
 	outbox    outbox
 	inbox     inbox
-	// resting is the number of waiting sends that libraries left to the engine. announced holds the refs of the
-	// sends announced in this event.
+	// resting is the number of resting sends in state restWaits. announced holds the refs of the resting sends
+	// announced in the current event.
 	resting   int
 	announced []uint32
-	// tentative holds the sends of the program for which the peer may have no memory. creditWait is the wait of the
-	// first such send.
+	// tentative holds the program's sends for which the peer may have no memory. creditWait measures the wait of the
+	// first.
 	tentative  []tentativeSend
 	creditWait creditWait
-	// questions are this rank's pending questions to the peer.
+	// questions holds this rank's pending questions to the peer.
 	questions []*Question
 }
 
-// extendedActions holds the actions of the current event and scratch memory. The extended peers of an
-// engine share it.
+// extendedActions holds the actions of the current event, and scratch memory that all extended links share.
 type extendedActions struct {
 	list    []extended.Action
 	batch   packetBatch
 	discard discardBuffer
-	short   protocol.ShortHeader // of the packet being sent; op is its message
+	short   protocol.ShortHeader // of the current packet; op is the message being sent
 	op      extended.SendOp
-	// recorded is the full header that a recorder gets in place of a short one.
+	// recorded is the full header passed to a recorder in place of a short one.
 	recorded [protocol.ExtHeaderLen]byte
 }
 
-// setExtended sets up a peer of the extended profile, which carries every message up to a maximum length.
+// setExtended sets up a peer of the extended profile.
 func (p *peer) setExtended(cfg Peer) {
 	l := &extendedLink{
 		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory,
@@ -68,7 +67,7 @@ func (p *peer) setExtended(cfg Peer) {
 		l.batchBytes = streamBatchBytes
 	}
 	p.uncheckedLen = int(min(p.maxLength, math.MaxInt))
-	// Packets are placed one by one.
+	// The network places packets one by one, so each must be long enough.
 	p.canPlace = p.canPlace && l.conn.Config().MaxPayload >= minPlacement
 }
 
@@ -204,7 +203,7 @@ func (l *extendedLink) perform(packet *RxPacket) {
 	core.connActions.list = core.connActions.list[:0]
 }
 
-// unreachableReason returns the reason in an RxUnreachable, or "" if a is nil or of another kind.
+// unreachableReason returns the reason in an RxUnreachable, or "" for any other packet, including nil.
 func unreachableReason(a *RxPacket) string {
 	if a == nil || a.Kind != RxUnreachable {
 		return ""
@@ -212,7 +211,7 @@ func unreachableReason(a *RxPacket) string {
 	return string(a.Bytes)
 }
 
-// askLink limits the length of packets to the MTU of the first link.
+// askLink limits the length of packets to the maximum that the system knows, if the link discovers the path MTU.
 func (l *extendedLink) askLink() {
 	longest := 0
 	if l.discovers {
@@ -221,8 +220,8 @@ func (l *extendedLink) askLink() {
 	l.touchedConn().LinkLimit(longest)
 }
 
-// placeRest starts direct placement of the rest of a long message in the receive's buffer, provided that the
-// bytes received so far are contiguous.
+// placeRest starts direct placement of the rest of a long message in the receive's buffer, if the bytes received so far
+// are contiguous. Otherwise it clears the peer's placement.
 func (l *extendedLink) placeRest(in *inbound) {
 	end := min(in.bytes, int64(len(in.buf)))
 	if in.recv != nil && !in.ownsBuf && in.storedBytes == in.highWater && end-in.highWater >= minPlacement &&
@@ -256,7 +255,7 @@ func (l *extendedLink) send(request *Request, blocking bool) (coalesced bool) {
 	if request.kind == OpSend && request.message == nil && len(request.buf) <= extended.MaxInline {
 		op.Announce = blocking && conn.IsCreditScarce()
 		if _, remote := conn.Sessions(); !blocking && full == extended.NotFull && remote != 0 {
-			l.onBuffered(request.sendID) // a copy takes less memory than a request, which may have to wait
+			l.onBuffered(request.sendID) // a copy takes less memory than a pending request
 		}
 	}
 	core.connActions.list = conn.Send(core.now, op, core.connActions.list[:0])
@@ -267,7 +266,7 @@ func (l *extendedLink) send(request *Request, blocking bool) (coalesced bool) {
 	return !blocking && l.coalesce()
 }
 
-// onBuffered completes the send of an eager message. A copy is kept for retransmissions.
+// onBuffered completes the send of an eager message, and keeps a copy for retransmissions.
 func (l *extendedLink) onBuffered(id extended.ID) {
 	core, message := l.p.e, l.outbox.find(id)
 	request := message.request
@@ -281,7 +280,7 @@ func (l *extendedLink) onBuffered(id extended.ID) {
 	core.finish(request, nil)
 }
 
-// sendDone ends a message that the peer has received or never will.
+// sendDone ends an outgoing message, which the peer has received, or never will if act.Err is set.
 func (l *extendedLink) sendDone(act *extended.Action) {
 	p, core, message := l.p, l.p.e, l.outbox.find(act.ID)
 	err := act.Err
@@ -297,7 +296,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 		r.Status.Phases.Start, r.Status.Phases.Ack = r.posted, core.now
 		core.finish(r, err)
 	case err != nil && !errors.Is(err, ErrCancelled) && !message.isAbort:
-		// Its caller has seen the send succeed.
+		// The send has already succeeded for its caller, so only the Observer learns of the failure.
 		p.failed++
 		core.cfg.Observer.Done(core.rank,
 			Status{Peer: p.rank, Send: true, Bytes: message.length, Words: wordsOf(message.length), Tag: int(message.tag)}, err)
@@ -311,7 +310,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 	l.outbox.remove(act.ID)
 }
 
-// onOpen announces a message. If the message is advertised, a is the packet that announces it.
+// onOpen handles the first packet of a message. If the message is advertised, packet is the announcement.
 func (l *extendedLink) onOpen(act *extended.Action, packet *RxPacket) {
 	p, core := l.p, l.p.e
 	in := core.matching.inbounds.get()
@@ -329,7 +328,7 @@ func (l *extendedLink) onOpen(act *extended.Action, packet *RxPacket) {
 		return
 	}
 	if err := core.matching.arrive(in); err != nil {
-		// This cannot happen: the limit includes the credit of all peers. The credit is not returned.
+		// Impossible, because the limit includes the credit of all peers. The credit is not returned.
 		core.matching.rejectFull(in)
 	}
 	if act.Eager && in.recv == nil {
@@ -340,7 +339,7 @@ func (l *extendedLink) onOpen(act *extended.Action, packet *RxPacket) {
 	}
 }
 
-// matched hands a message to its matching receive. Its sender is cleared at the end of the event (flush).
+// matched hands a message to its matching receive. flush clears the sender at the end of the event.
 func (l *extendedLink) matched(in *inbound, r *Request) {
 	core := l.p.e
 	core.matching.setDestination(in, r)
@@ -362,7 +361,7 @@ func (l *extendedLink) accept(in *inbound) {
 		e.connActions.list = l.touchedConn().Accept(e.now, in.id, in.clearedBytes, e.connActions.list[:0])
 	}
 	l.perform(nil)
-	if p.canPlace && in.highWater == 0 && in.recv != nil { // the requested payload will be placed
+	if p.canPlace && in.highWater == 0 && in.recv != nil { // place the requested payload
 		l.placeRest(in)
 	}
 }
@@ -374,11 +373,11 @@ func (l *extendedLink) onArrived(message extended.Message) {
 	if in.recv != nil {
 		l.inbox.remove(message)
 		core.matching.deliver(in)
-	} else if in.accepted { // its receive was detached; the message is complete, and no longer the peer's
+	} else if in.accepted { // its receive was detached, and buf holds the complete message
 		l.inbox.remove(message)
 		if collective.Internal(in.comm) {
 			callEngine{core}.internalArrived(l.p, in)
-			return // its credit may not have been returned yet
+			return // keep in.p: the credit may not have been returned yet
 		}
 		in.p = nil
 	} else {
@@ -386,7 +385,7 @@ func (l *extendedLink) onArrived(message extended.Message) {
 	}
 }
 
-// onLost ends a message that will never be complete.
+// onLost ends an incoming message that will never be complete.
 func (l *extendedLink) onLost(act *extended.Action) {
 	if act.Ref != 0 {
 		l.onRestingLost(act.Message, act.Ref)
@@ -398,7 +397,7 @@ func (l *extendedLink) onLost(act *extended.Action) {
 	if request := in.recv; request != nil {
 		in.recv = nil
 		request.Status = in.status()
-		if request.p == nil { // finish does not know the peer
+		if request.p == nil { // a receive from any source: finish cannot count the failure
 			l.p.failed++
 		}
 		core.finish(request, act.Err)
@@ -408,8 +407,8 @@ func (l *extendedLink) onLost(act *extended.Action) {
 	core.matching.dropMessage(in)
 }
 
-// cancelMessage cancels a message, and reports whether the message was removed at once. If not, the peer has to
-// answer first, or it is too late.
+// cancelMessage cancels an outgoing message, and reports whether it removed the message at once. Otherwise the peer
+// must answer first, or it is too late.
 func (l *extendedLink) cancelMessage(id extended.ID) bool {
 	e := l.p.e
 	acts, w := l.touchedConn().Cancel(e.now, id, e.connActions.list[:0])
@@ -422,8 +421,8 @@ func (l *extendedLink) cancelMessage(id extended.ID) bool {
 	return true
 }
 
-// cancel asks the peer to cancel a send that it knows of. It cannot cancel a receive, whose sender is
-// already cleared.
+// cancel cancels a send, with the peer's help if the peer knows of it. It cannot cancel a receive that has matched a
+// message, because the sender is already cleared.
 func (l *extendedLink) cancel(r *Request) bool { return r.isSend() && l.cancelMessage(r.sendID) }
 
 func (l *extendedLink) detach(request *Request, keep KeepFunc, drop bool) {
@@ -451,7 +450,8 @@ func (l *extendedLink) abort(err error, everything bool) {
 	}
 }
 
-// abortUnsent also asks the peer to cancel the sends that no receive has matched.
+// abortUnsent ends the sends that the peer does not know of, and asks the peer to cancel those that no receive has
+// matched.
 func (l *extendedLink) abortUnsent(err error) {
 	l.cancelRests(err)
 	for i := range l.outbox.slots {
@@ -480,14 +480,14 @@ func (l *extendedLink) abortAll(err error) {
 	}
 }
 
-// tick runs the machine at the present time, which its packets carry (E30), not at the horizon.
+// tick ignores the horizon and runs the state machine at the present time, because its packets carry that time (E30).
 func (l *extendedLink) tick(handshake.Instant) {
 	e := l.p.e
 	e.connActions.list = l.touchedConn().Tick(e.now, e.connActions.list[:0])
 	l.perform(nil)
 }
 
-// endEvent sends the packets that the current event has queued.
+// endEvent sends the packets queued in the current event, lets announced sends rest, and refuses overdue sends.
 func (l *extendedLink) endEvent() {
 	e := l.p.e
 	e.connActions.list = l.touchedConn().Flush(e.now, e.connActions.list[:0])
@@ -507,8 +507,8 @@ func (l *extendedLink) reconfigure(next *Peer) {
 	}
 }
 
-// deadEnd returns the reason why a rank of this rank's job sends nothing more, or nil. Any other peer may
-// return after it was lost.
+// deadEnd returns the reason why a rank of this rank's job sends nothing more, or nil. It is nil for any other peer,
+// which may return after it was lost.
 func (l *extendedLink) deadEnd() error {
 	left, closed := l.conn.PeerGone()
 	if !left {
@@ -525,8 +525,8 @@ func (l *extendedLink) deadline() (handshake.Instant, bool) {
 	return l.conn.Deadline()
 }
 
-// closeSession notifies the peer that the rank shuts down. Afterwards, the link only answers retransmissions from
-// the peer, until lingerUntil.
+// closeSession notifies the peer that this rank shuts down. Afterwards the link only answers the peer's
+// retransmissions, until lingerUntil.
 func (l *extendedLink) closeSession() {
 	e := l.p.e
 	e.connActions.list = l.touchedConn().Close(e.now, e.connActions.list[:0])
@@ -537,7 +537,7 @@ func (l *extendedLink) lingerUntil() (handshake.Instant, bool) { return l.conn.L
 
 // The following methods serve collective calls. The other profiles have no communicators.
 
-// sendInternal sends a message of the engine itself. If o is not nil, it is confirmed when the message ends.
+// sendInternal sends a message of the engine itself. Its acknowledgement confirms o, if o is not nil.
 func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collective.Ordering) {
 	e := l.p.e
 	id := l.outbox.addInternal(payload, o)
@@ -547,14 +547,14 @@ func (l *extendedLink) sendInternal(comm, tag uint32, payload []byte, o *collect
 	l.perform(nil)
 }
 
-// abortSend ends a send whose payload was expected piece by piece, but will not arrive.
+// abortSend ends the send of a flow whose remaining payload will not arrive.
 func (l *extendedLink) abortSend(r *Request) {
 	e := l.p.e
 	e.connActions.list = l.touchedConn().Abort(e.now, r.sendID, e.connActions.list[:0])
 	l.perform(nil)
 }
 
-// unsentBytes returns the approximate size in bytes of the messages that are not completely sent.
+// unsentBytes returns the total length in bytes of the messages not yet sent completely.
 func (l *extendedLink) unsentBytes() (bytes int) {
 	for i := range l.outbox.slots {
 		if o := &l.outbox.slots[i]; o.used && !o.allSent {
@@ -564,8 +564,8 @@ func (l *extendedLink) unsentBytes() (bytes int) {
 	return bytes
 }
 
-// retractAborts cancels the reports of failed calls that carry no epoch and have not been sent yet. If such a
-// report were sent later, it might end a call of another program.
+// retractAborts cancels unsent aborts that carry no epoch. Sent later, such an abort might end a call of another
+// program.
 func (l *extendedLink) retractAborts() {
 	for i := range l.outbox.slots {
 		if o := &l.outbox.slots[i]; o.isAbort && collective.Retractable(o.buf) {
@@ -574,7 +574,7 @@ func (l *extendedLink) retractAborts() {
 	}
 }
 
-// hasOnlyAborts reports whether only reports of failed calls are in flight.
+// hasOnlyAborts reports whether aborts, and nothing else, are in flight.
 func (l *extendedLink) hasOnlyAborts() (some bool) {
 	if len(l.outbox.unslotted) > 0 || l.resting > 0 {
 		return false

@@ -15,7 +15,7 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 	waiting, more := Waiting{IsTransferring: true, peer: l.p}, true
 	waiting.Send = true
 	l.conn.EachSend(func(st extended.SendState) bool {
-		// A send whose time is not known yet was sent just now.
+		// The time of a send is in the future if it is not known yet: the send was posted just now.
 		st.Since = min(st.Since, l.p.e.now)
 		waiting.Wait, waiting.send = sendWait(&st), st
 		waiting.NotBegun = st.State == extended.Queued
@@ -26,7 +26,7 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 	if !more {
 		return
 	}
-	if w, ok := l.restWait(); ok { // the oldest represents all
+	if w, ok := l.restWait(); ok { // the oldest represents all resting sends
 		yield(&w)
 	}
 }
@@ -80,7 +80,7 @@ func (l *extendedLink) addCounters(counters *state.PeerCounters) {
 	if w, ok := l.restWait(); ok {
 		keepOldest(l.p.e, &counters.OldestSend, w.For, w.Since)
 	}
-	l.conn.EachSend(func(st extended.SendState) bool { // the first is the oldest that does not rest
+	l.conn.EachSend(func(st extended.SendState) bool { // the first is the oldest send that is not resting
 		keepOldest(l.p.e, &counters.OldestSend, sendWait(&st).For, min(st.Since, l.p.e.now))
 		return false
 	})
@@ -107,8 +107,8 @@ func (l *extendedLink) snapshot(s *state.Peer, now handshake.Instant) {
 	}
 }
 
-// isCreditScarce reports whether the credit is low, or was low when the oldest send began. That send waits for a
-// receive even if the peer has granted more credit since.
+// isCreditScarce reports whether the credit is low, or was low when the oldest send began: that send was announced, and
+// waits for a receive even if the peer has granted more credit since.
 func (l *extendedLink) isCreditScarce() bool {
 	scarce := l.conn.IsCreditScarce()
 	l.conn.EachSend(func(st extended.SendState) bool {
@@ -118,7 +118,7 @@ func (l *extendedLink) isCreditScarce() bool {
 	return scarce
 }
 
-// fillFacts copies the facts that describe waits for the peer.
+// fillFacts copies the link's facts that explain a wait for the peer.
 func (l *extendedLink) fillFacts(w *Waiting, f *state.ExtendedFacts) {
 	_, remote := l.conn.Sessions()
 	f.Send, f.Connected, f.Version = w.send, remote != 0, l.conn.ForeignVersion()

@@ -9,34 +9,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// handshakeLink is the link to a peer of the cloudfpga or v0.9 profile: a handshake.Pair, which handles one
-// message per direction at a time, and the queue for it.
+// handshakeLink is the link to a peer of the cloudfpga or v0.9 profile: a handshake.Pair, which handles one message per
+// direction at a time, and the queue of sends for it.
 type handshakeLink struct {
 	p    *peer
-	pair *handshake.Pair // events use touchedPair
-	// sending and receiving are the requests that the pair is handling. sendQueue holds the sends that wait for sending
-	// to end, in the order of posting. deferred is the unexpected message whose SEND_REQUEST is deferred in the pair.
+	pair *handshake.Pair // for events, call touchedPair instead
+	// sending and receiving are the requests in the pair, or nil. sendQueue holds the sends posted after sending,
+	// oldest first. deferred is the unexpected message whose SEND_REQUEST is deferred in the pair, or nil.
 	sending, receiving *Request
 	sendQueue          queue[*Request]
 	deferred           *inbound
 	leftover           leftover
 	header             [protocol.HeaderLen]byte // of the current packet
-	// dataDatagrams counts the datagrams of DATA messages sent, and dataBytes counts their bytes. unreachable counts the
-	// messages that the peer did not answer in time.
+	// dataDatagrams and dataBytes count the datagrams of DATA messages sent, and their bytes. unreachable counts the
+	// messages that failed because the peer did not answer in time.
 	dataDatagrams, dataBytes, unreachable uint64
 	// foreignProfile means that the last dropped packet was of the extended profile.
 	foreignProfile bool
-	// keeper stores the state of the pair, or is nil. savedState is the state stored last.
+	// keeper stores the state of the pair; nil disables storing. savedState is the last stored state.
 	keeper     Keeper
 	savedState handshake.SavedState
 }
 
-// handshakeActions holds the actions of the current event. The handshakes of an engine share it.
+// handshakeActions holds the actions of the current event. All handshake links of an engine share it.
 type handshakeActions struct {
 	list []handshake.Action
-	// one is the current datagram of several that were received together.
+	// one is the current datagram of a batch that the transport received as one packet.
 	one RxPacket
-	// reposts are receives whose messages turned out not to exist.
+	// reposts holds receives to queue again, because their messages turned out not to exist.
 	reposts []*Request
 }
 
@@ -55,8 +55,8 @@ func (p *peer) setHandshake(cfg Peer) {
 	}
 }
 
-// saveState stores the state that the pair has while next is being transmitted, unless that state is already stored.
-// next is empty if no packet is about to be transmitted.
+// saveState stores the state of the pair before next is transmitted, unless that state is already stored. next is the
+// zero Header if no packet is about to be transmitted.
 func (l *handshakeLink) saveState(next protocol.Header) {
 	if l.keeper == nil {
 		return
@@ -80,7 +80,7 @@ func (l *handshakeLink) receive(packet *RxPacket) {
 	case RxDatagram:
 		p.receivedPacket(packet.Bytes)
 		if l.touchedPair().Offer(core.now, packet.Bytes) {
-			l.perform(nil) // a posted receive matches it
+			l.perform(nil) // a posted receive matches the packet
 			acts = core.pairActions.list[:0]
 		}
 		acts = l.touchedPair().Datagram(core.now, packet.Bytes, acts)
@@ -104,8 +104,8 @@ func (l *handshakeLink) receive(packet *RxPacket) {
 	l.perform(packet)
 }
 
-// receiveRun feeds the leading datagrams of rest that continue a message, and sets packet.Bytes to them. Each datagram
-// has a length of each bytes. If the first one does not continue a message, receiveRun has no effect and reports false.
+// receiveRun feeds the leading datagrams of rest that continue a message, and sets packet.Bytes to them. The datagrams
+// are each bytes long. If the first one does not continue a message, receiveRun is a no-op and reports false.
 func (l *handshakeLink) receiveRun(packet *RxPacket, rest []byte, each int) bool {
 	e := l.p.e
 	n, acts := l.touchedPair().Datagrams(e.now, rest, each, e.pairActions.list[:0])
@@ -120,7 +120,7 @@ func (l *handshakeLink) receiveRun(packet *RxPacket, rest []byte, each int) bool
 	return true
 }
 
-// perform executes the actions of the current event, and the actions that result from them.
+// perform executes the actions of the current event, and any actions that they cause.
 func (l *handshakeLink) perform(packet *RxPacket) {
 	p, core := l.p, l.p.e
 	core.touch(p)
@@ -175,8 +175,8 @@ func (l *handshakeLink) perform(packet *RxPacket) {
 	}
 }
 
-// transmit sends a handshake packet. A packet that the network refuses counts as lost: the handshake
-// retransmits it. The error is kept, to explain a time-out.
+// transmit sends a handshake packet. A packet that the network refuses counts as lost, and is retransmitted. transmit
+// records the network's error, which may later explain a timeout.
 func (l *handshakeLink) transmit(act handshake.Action) {
 	l.saveState(act.Header)
 	l.p.profile.Put(l.header[:], act.Header)
@@ -213,15 +213,15 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 	return wire
 }
 
-// HeaderSent reports the result of a packet that Effects.SendHeader did not send at once. DataSent reports the result
-// of a DATA message that Effects.SendData did not send at once.
+// HeaderSent reports the network's result for a packet that Effects.SendHeader queued. DataSent does the same for a
+// DATA message that Effects.SendData did not send at once.
 func (e *Core) HeaderSent(peer int, err error) { e.peers[peer].sendResult(err) }
 func (e *Core) DataSent(peer int, id handshake.ID, err error) {
 	e.peers[peer].handshake.dataSent(e.now, id, err)
 }
 
-// dataSent notes that the network accepted a DATA message at now, or refused it. The wait for the ACK begins,
-// unless the send ended meanwhile.
+// dataSent notes that the network accepted or refused a DATA message at now. The wait for the ACK then begins, unless
+// the send ended meanwhile.
 func (l *handshakeLink) dataSent(now handshake.Instant, id handshake.ID, err error) {
 	l.p.sendResult(err)
 	l.p.e.now = now
@@ -230,14 +230,15 @@ func (l *handshakeLink) dataSent(now handshake.Instant, id handshake.ID, err err
 	}
 }
 
-// store writes payload to its destination, unless it was placed there.
+// store writes payload to its destination, unless the transport has already placed it there.
 func (r *Request) store(act handshake.Action) {
 	if to := r.buf[act.Offset:]; !same(to, act.Payload) {
 		copy(to, act.Payload)
 	}
 }
 
-// placeRest starts direct placement of the rest of a long message in the receive's buffer.
+// placeRest starts direct placement of the rest of a message in the receive's buffer, if the rest is long enough.
+// Otherwise it clears the peer's placement.
 func (l *handshakeLink) placeRest() {
 	r := l.receiving
 	offset, left, ok := l.pair.ExpectedPayload()
@@ -257,7 +258,7 @@ func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
 	return false
 }
 
-// nextSend hands the next queued send to the pair, if the pair is free.
+// nextSend hands the next queued send to the pair, unless the pair is busy with one.
 func (l *handshakeLink) nextSend() {
 	core := l.p.e
 	for l.sending == nil {
@@ -276,8 +277,8 @@ func (l *handshakeLink) nextSend() {
 	}
 }
 
-// announceDeferred announces the message whose SEND_REQUEST is deferred in an idle pair, and reports whether
-// a receive has matched it. While the message waits, another copy of the request is the same message (P5).
+// announceDeferred offers the message whose SEND_REQUEST is deferred in an idle pair to receives, and reports whether
+// one matched it. While the message waits, another copy of its SEND_REQUEST is the same message (P5).
 func (l *handshakeLink) announceDeferred() bool {
 	if l.receiving != nil {
 		return false
@@ -332,7 +333,7 @@ func (l *handshakeLink) sendDone(act handshake.Action) {
 	core, request := l.p.e, l.sending
 	l.sending = nil
 	request.Status.Phases = act.Phases
-	request.Status.Phases.Start = request.posted // it was queued before the pair had it
+	request.Status.Phases.Start = request.posted // the pair only knows when the send left the queue
 	l.countUnreachable(act.Err)
 	if request.detached {
 		core.buffers.put(request.buf)
@@ -354,7 +355,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		Peer: p.rank, Words: act.Words, Bytes: int64(act.Words) * protocol.WordLen,
 		Datatype: act.Header.Call.Datatype(), Tag: tag, Phases: act.Phases,
 	}
-	// The pair has had the receive only since the SEND_REQUEST arrived.
+	// The pair only knows when the SEND_REQUEST arrived.
 	request.Status.Phases.Start = request.posted
 	l.countUnreachable(act.Err)
 	switch {
@@ -367,7 +368,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		core.matching.inbounds.retire(request.inbound)
 		core.finish(request, act.Err)
 	case act.Err == nil && !request.dropsMessage:
-		// The message of a detached receive goes to the next receive that fits.
+		// The message of a detached receive is delivered to the next matching receive.
 		in := &inbound{
 			source: p.rank, tag: int32(act.Header.Tag), bytes: request.Status.Bytes, datatype: request.Status.Datatype,
 			buf: request.buf, ownsBuf: true, clearedBytes: int64(len(request.buf)), isComplete: true, matchedBefore: true,
@@ -385,7 +386,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 	}
 }
 
-// countUnreachable counts a message that ended with err because the peer did not answer.
+// countUnreachable counts a message if err shows that it failed because the peer did not answer.
 func (l *handshakeLink) countUnreachable(err error) {
 	if errors.Is(err, handshake.ErrTimeout) || errors.Is(err, handshake.ErrPartial) {
 		l.unreachable++

@@ -7,33 +7,34 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// leftover describes the operations that an earlier program left unfinished at a deployed node. The node continues
-// with them: it requests the DATA of a send, and sends messages for the program's receives, which must not reach
-// the next program. Only the order of packets identifies these messages, so no more are discarded than the program
-// could still receive.
+// leftover describes the operations that an earlier program left unfinished with a deployed node. The node continues
+// them: it requests the DATA of a send, and sends messages for the program's receives, which the next program must not
+// receive. Nothing but their order identifies these messages, so the engine discards at most as many as the earlier
+// program could still have received.
 type leftover struct {
-	// receives is the number of receives that were posted. replies is 1 if the node may answer a message from the
-	// program with a message.
+	// receives is the number of the program's receives still without a message. replies is 1 if the node may answer a
+	// message from the program, and 0 otherwise. since is the time of the last change of either.
 	receives, replies int
 	since             handshake.Instant
-	// unanswered means that the program has sent the peer a message, and has not received a message from it since.
+	// unanswered means that the program has received no message from the peer since it last sent one.
 	unanswered bool
 }
 
 const (
-	// leftoverTime is the time after the end of a program in which a message may still begin for that program. A
-	// deployed node has stopped retransmitting SEND_REQUEST by then.
+	// leftoverTime is the time after the end of a program during which the node may still start a message for that
+	// program. Afterwards the node has stopped retransmitting its SEND_REQUEST.
 	leftoverTime = 4 * time.Second
-	// leftoverBusyTime replaces leftoverTime while the node does not accept the next program's message, because it is
-	// still in an earlier call.
+	// leftoverBusyTime replaces leftoverTime while the node does not accept the next program's message: it may still be
+	// executing a call for the earlier program.
 	leftoverBusyTime = time.Minute
 )
 
-// isDeployed reports whether the peer does one thing at a time, and knows of no program but its own.
+// isDeployed reports whether the peer is a deployed node, which executes one call at a time and cannot distinguish this
+// rank's programs.
 func (l *handshakeLink) isDeployed() bool { return l.p.cfg.Handshake.Peer.BlockingCalls }
 
-// noteLeftRecv notes that a receive was cancelled because its program no longer exists. The peer's next message may be
-// for that receive.
+// noteLeftRecv notes that a receive was cancelled because its program no longer exists. The peer's next message may
+// still be meant for that receive.
 func (l *handshakeLink) noteLeftRecv() {
 	if l.isDeployed() {
 		l.leftover.receives++
@@ -41,8 +42,8 @@ func (l *handshakeLink) noteLeftRecv() {
 	}
 }
 
-// detachSend lets the peer complete a send whose program no longer exists, and reports whether the send is still in
-// progress.
+// detachSend continues a send whose program no longer exists, so that the peer can complete it. It reports false if the
+// send is no longer in progress.
 func (l *handshakeLink) detachSend(r *Request) bool {
 	if !l.touchedPair().DetachSend(l.p.e.now, r.id) {
 		return false
@@ -57,15 +58,15 @@ func (l *handshakeLink) expectReply() {
 	}
 }
 
-// onLeftSendDone notes the end of a send whose caller is gone.
+// onLeftSendDone handles the end of a send whose caller is gone: if it succeeded, the peer may reply.
 func (l *handshakeLink) onLeftSendDone(r *Request, err error) {
 	if r.dropsMessage && err == nil {
 		l.expectReply()
 	}
 }
 
-// cancelLeftSend cancels the send that an earlier program left, unless the peer has cleared it. The next program's send
-// replaces it: a deployed node keeps one SEND_REQUEST of the two.
+// cancelLeftSend cancels the unfinished send of an earlier program, unless the peer has cleared it. The next program's
+// send can replace it, because a deployed node keeps only one of their SEND_REQUESTs.
 func (l *handshakeLink) cancelLeftSend() {
 	if !l.pair.IsSendDetached() {
 		return
@@ -79,7 +80,7 @@ func (l *handshakeLink) cancelLeftSend() {
 	l.perform(nil)
 }
 
-// isForEarlier reports whether a message that the peer requests to send is for an earlier program.
+// isForEarlier reports whether the next message from the peer is assumed to be for an earlier program.
 func (l *handshakeLink) isForEarlier() bool {
 	if l.leftover.receives+l.leftover.replies == 0 {
 		return false
@@ -88,8 +89,8 @@ func (l *handshakeLink) isForEarlier() bool {
 	return age < leftoverTime || age < leftoverBusyTime && l.sending != nil && !l.sending.detached
 }
 
-// discardNext receives and drops the message whose SEND_REQUEST is deferred. It reports false if this has to
-// wait, because a send in progress may show that the message does not exist.
+// discardNext receives and drops the message whose SEND_REQUEST is deferred. It reports false if it must wait for a
+// send in progress, which may show that the message does not exist.
 func (l *handshakeLink) discardNext() bool {
 	core := l.p.e
 	l.deferred = nil
@@ -113,14 +114,14 @@ func (l *handshakeLink) discardNext() bool {
 	return true
 }
 
-// discardReceiving makes the pair drop the message that is arriving for a detached receive.
+// discardReceiving makes the pair drop the message arriving for a detached receive.
 func (l *handshakeLink) discardReceiving() {
 	l.receiving.dropsMessage = true
 	l.touchedPair().DetachRecv(l.p.e.now, l.receiving.id)
 }
 
-// revokeRecv cancels a receive whose program no longer exists. It succeeds even if the sender is already cleared,
-// provided that the peer's messages are numbered. The message stays with its sender.
+// revokeRecv cancels a receive whose program no longer exists, so that the message stays with its sender. It succeeds
+// even if the sender is already cleared, provided that the peer numbers its messages.
 func (l *handshakeLink) revokeRecv(r *Request) bool {
 	e := l.p.e
 	acts, ok := l.touchedPair().RevokeRecv(e.now, r.id, e.pairActions.list[:0])
@@ -131,8 +132,8 @@ func (l *handshakeLink) revokeRecv(r *Request) bool {
 	return ok
 }
 
-// programEnded notes that all operations of a program were cancelled, and that the next program may use the rank.
-// clean is as in Engine.ProgramEnded.
+// programEnded prepares the link for the next program, after all operations of the last program were cancelled. clean
+// is as in Engine.ProgramEnded.
 func (l *handshakeLink) programEnded(clean bool) {
 	if r := l.receiving; r != nil && r.detached {
 		if l.revokeRecv(r) {
@@ -157,7 +158,7 @@ func (l *handshakeLink) programEnded(clean bool) {
 	l.perform(nil)
 }
 
-// unfinished returns the operation that an earlier program left unfinished, if any.
+// unfinished returns the kind of operation that an earlier program left unfinished, if any.
 func (l *handshakeLink) unfinished() state.Unfinished {
 	switch {
 	case l.sending != nil && l.sending.dropsMessage:

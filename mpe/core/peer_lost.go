@@ -8,22 +8,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// PeerLostError is the error of a receive posted to a peer, or of a probe waiting for its messages, when the peer
-// was lost: a message that the peer had not sent by then will never arrive. A receive posted later waits for the
-// peer's return.
+// PeerLostError is the error of a receive posted to a peer, or of a probe waiting for its messages, when the peer is
+// lost: messages that the peer had not sent by then will never arrive. A receive posted later waits until the peer is
+// back.
 type PeerLostError struct {
 	// Rank is the rank of the peer.
 	Rank int
 	// Event is the evidence of the loss: EventSessionChanged, EventClosedByPeer, EventProcessEnded or
 	// EventUnreachable.
 	Event state.Event
-	// Reason is the transport's reason for EventUnreachable; empty if the peer was silent.
+	// Reason is the transport's reason for EventUnreachable, or empty if the peer just did not answer.
 	Reason string `json:",omitempty"`
-	// Left means that the peer is a rank of this rank's job, and does not return.
+	// Left means that the peer is a rank of this rank's job, and will not return.
 	Left bool `json:",omitempty"`
 }
 
-// lostTexts are the meanings of events that end a session.
+// lostTexts maps each event that ends a session to its meaning.
 var lostTexts = [state.NumEvents]string{
 	state.EventSessionChanged: "was restarted, or had declared us unreachable",
 	state.EventClosedByPeer:   "shut down",
@@ -31,7 +31,7 @@ var lostTexts = [state.NumEvents]string{
 	state.EventUnreachable:    "does not answer",
 }
 
-// Error describes the loss of the peer, and suggests a remedy.
+// Error describes the loss of the peer, and suggests a remedy if the peer may return.
 func (e *PeerLostError) Error() string {
 	text := "is gone"
 	if endsSession(e.Event) { // it may come from another version
@@ -60,12 +60,12 @@ func (e *PeerLostError) Is(target error) bool {
 	return target == ErrPeerLost || target == ended
 }
 
-// endsSession reports whether no message is expected from a peer after an event.
+// endsSession reports whether an event ends the peer's session, after which it completes no earlier message.
 func endsSession(e state.Event) bool { return int(e) < len(lostTexts) && lostTexts[e] != "" }
 
 // PeerFailedError is the error of a receive posted to a stand-in of this process, or of a probe waiting for its
-// messages, when the stand-in's kernel failed. If no receive or probe was waiting and an answer is due, the next
-// receive gets the error. Later receives wait for the next message.
+// messages, when the stand-in's kernel failed. If no receive was posted and an answer is due, the next receive fails
+// with it. Later receives wait for the next message.
 type PeerFailedError struct {
 	// Rank is the rank of the stand-in, and Err is the failure of its kernel.
 	Rank int
@@ -77,13 +77,13 @@ func (e *PeerFailedError) Error() string {
 	return fmt.Sprintf("the kernel of rank %d failed, so the expected message may never arrive: %v", e.Rank, e.Err)
 }
 
-// Is makes errors.Is(err, ErrPeerLost) true. The error does not match Err, because the kernel's failure is not the
-// receive's: a message truncated in the kernel, for example, was not truncated here.
+// Is makes errors.Is(err, ErrPeerLost) true. The error does not match Err, because the kernel failed, not the receive:
+// ErrTruncated in the kernel, for example, does not mean that this receive was truncated.
 func (e *PeerFailedError) Is(target error) bool { return target == ErrPeerLost }
 
 // onPeerLost ends the unmatched receives posted to the peer, and the probes waiting for its messages, because of an
-// event. reason may be empty. Receives from any source continue: another rank may send the message, and so
-// may the peer when it returns.
+// event. reason may be empty. Receives from any source continue while any rank may still send: another rank, or the
+// peer when it is back.
 func (p *peer) onPeerLost(why state.Event, reason string) {
 	err := &PeerLostError{Rank: p.rank, Event: why, Reason: reason, Left: p.deadEnd() != nil}
 	p.e.matching.endPosted(p.rank, err)
@@ -91,8 +91,8 @@ func (p *peer) onPeerLost(why state.Event, reason string) {
 	p.e.calls.OnPeerLost(p.rank, err)
 }
 
-// endPosted ends the unmatched receives from a source, and the probes waiting for its messages. If the source is
-// AnySource, it ends only operations in the world. It returns the number of receives that it ended.
+// endPosted ends the unmatched receives from a source, and the probes waiting for its messages, and returns the number
+// of receives ended. For AnySource, it ends only operations in the world.
 func (x *matching) endPosted(from int, err error) int {
 	var list []*Request
 	for comm, m := range x.matchers {
@@ -119,31 +119,30 @@ func (x *matching) endPosted(from int, err error) int {
 	return len(list)
 }
 
-// onDeadEnd ends the operations that wait for a peer that cannot continue. If this is true of all peers, it also
-// ends receives from any source. This rank does not count as a peer that can continue, although it may still send
-// to itself.
+// onDeadEnd ends the operations that wait for a peer that cannot continue. If no peer can continue, it also ends
+// receives from any source, although this rank could still send to itself.
 func (p *peer) onDeadEnd(err error) {
 	p.abort(err, false)
 	p.e.matching.endPosted(p.rank, err)
 	p.e.matching.endWildcards()
 }
 
-// endWildcards ends the receives and probes from any source if no peer can send to them.
+// endWildcards ends the receives and probes from any source if no peer can send them a message.
 func (x *matching) endWildcards() {
 	if err := x.core.CheckSender(AnySource, 0); err != nil {
 		x.endPosted(AnySource, err)
 	}
 }
 
-// CheckSender returns the reason why no message can arrive for a receive or probe posted now, or nil if one can. The
-// reason is that none of the peers that could send the message can continue.
+// CheckSender returns nil if a message can arrive for a receive or probe posted now. Otherwise it returns the reason
+// why none of the possible senders can continue.
 func (e *Core) CheckSender(source int, comm uint32) (err error) {
 	switch {
 	case source == e.rank:
 		return nil
 	case source != AnySource:
 		return e.peers[source].deadEnd()
-	case comm != 0: // peers with dead ends send in the world
+	case comm != 0: // other peers than those with dead ends may send there
 		return nil
 	}
 	for _, p := range e.peers {

@@ -1,17 +1,17 @@
 package core
 
-// minPlacement is the minimum number of remaining bytes of a message that the transport places directly in the
-// receive's buffer. Shorter payload is cheap to copy, because it is still in the cache.
+// minPlacement is the minimum number of remaining bytes of a message for direct placement in the receive's buffer.
+// Shorter payload is cheap to copy, because it is still in the cache.
 const minPlacement = 1 << 15
 
-// placement is the receive whose payload is expected next from a peer: the rest of a long message that is
-// arriving in order. A transport writes the next payload there, outside of events, whatever message it turns
-// out to belong to. So no part of the rest may have been received already, and the memory must be the
-// engine's until the placement is revoked.
+// placement is the receive whose payload is expected next from a peer: the rest of a long message that arrives in
+// order. The transport writes the next payload there, outside of events, whichever message the payload belongs to.
+// Therefore no part of the rest may have been received already, and the engine must own the memory until it revokes the
+// placement.
 type placement struct {
-	// recv is the receive that the driver's placement belongs to, or nil.
+	// recv is the receive whose buffer the driver's placement refers to, or nil.
 	recv *Request
-	// next is the placement after the current event, if moved.
+	// next is the placement to set at the end of the current event, if changed.
 	next struct {
 		req *Request
 		at  Placement
@@ -33,7 +33,7 @@ func (p *peer) setPlacement(r *Request, at Placement) {
 	}
 }
 
-// clearPlacement cancels the peer's placement, which is no longer valid.
+// clearPlacement cancels the peer's placement, if any, at the end of the event.
 func (p *peer) clearPlacement() {
 	if l := &p.placement; l.recv != nil || l.next.req != nil {
 		p.setPlacement(nil, Placement{})
@@ -55,7 +55,7 @@ func movePlacements(core *Core) {
 	core.pending.placements = core.pending.placements[:0]
 }
 
-// revokePlacement ends the placement of a receive that ends.
+// revokePlacement revokes the placement of a receive at once, because the receive ends.
 func revokePlacement(r *Request) {
 	if r.placingPeer != nil {
 		r.placingPeer.revokeFor(r)

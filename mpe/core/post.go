@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Init initializes r, which is empty, for an operation. It is part of an event.
+// Init initializes an empty request for an operation. It is part of an event.
 func (e *Core) Init(r *Request, op *Operation) {
 	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
@@ -18,8 +18,8 @@ func (e *Core) Init(r *Request, op *Operation) {
 	}
 }
 
-// WillQueue reports whether a receive is certain to wait for its message. Its event may then reuse the last
-// event's time.
+// WillQueue reports whether a receive is certain to be queued, unobserved. Its event may then reuse the last event's
+// time.
 func (e *Core) WillQueue(r *Request) bool {
 	return !e.observes(r.p) && e.matching.forComm(r.comm).Unexpected() == 0
 }
@@ -27,7 +27,7 @@ func (e *Core) WillQueue(r *Request) bool {
 // Refuse ends a request that is not started.
 func (e *Core) Refuse(r *Request, err error) { e.finish(r, err) }
 
-// Post starts a request. If short is set, SendShort has already sent the message, and Post only ends the request.
+// Post starts a request. If short is set, SendShort has already sent the message, and Post only completes the request.
 // blocking is as in Operation.
 func (e *Core) Post(request *Request, short, blocking bool) error {
 	if short {
@@ -52,7 +52,7 @@ func (e *Core) startRequest(request *Request, blocking bool) (err error) {
 	switch {
 	case request.kind == OpRecv:
 		if err = e.matching.postRecv(request); request.handle.Index() != 0 && e.IsQuiet() {
-			return nil // queued, without any other effect
+			return nil // queued; nothing else changed
 		}
 	case request.peer == e.rank:
 		err = e.matching.sendSelf(request)

@@ -5,19 +5,20 @@ import "math"
 // Probe is a caller waiting for a message.
 type Probe struct {
 	Match
-	// Wake is called when the caller should call Find again. If the wait ends without a message, Err is the reason.
+	// The driver calls Wake when the caller should call Find again. If no message can arrive, Err is the reason.
 	Wake func()
 	Err  error
 }
 
-// Add registers a probe until Remove. The probe is woken when there may be a message for it.
+// Add registers a probe until Remove. The core wakes the probe whenever a message for it may have arrived.
 func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
 // wake makes the driver call f at the end of the event.
 func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), true }
 
-// Find returns the status of the message that a receive would get, if there is one. A message from a peer without
-// communicators cannot be claimed, because only the peer's SEND_REQUEST was received.
+// Find returns the status of the message that a receive with match would match, if any, and claims the message if
+// match.Claim is set. A message from a peer without communicators cannot be claimed, because only its SEND_REQUEST has
+// been received.
 func (s *Probes) Find(match Match) (Status, bool) {
 	r := Request{tag: int32(match.Tag), peer: match.Source}
 	if match.Source != AnySource {
@@ -39,7 +40,7 @@ func (s *Probes) Find(match Match) (Status, bool) {
 		st.Claim = s.core.matching.claim(in)
 	}
 	if match.Tag != AnyTag {
-		st.Tag = match.Tag // a message without a tag gets the receive's
+		st.Tag = match.Tag // a message without a tag adopts the receive's
 	}
 	return st, true
 }
@@ -61,7 +62,7 @@ func (x *matching) claim(in *inbound) int {
 	return int(in.tag)
 }
 
-// wake wakes the probes that may be waiting for a message.
+// wake wakes the probes that a message may match.
 func (s *Probes) wake(in *inbound) {
 	for _, p := range s.list {
 		if p.Comm == in.comm && (p.Source == AnySource || p.Source == in.source) {
@@ -80,7 +81,7 @@ func (s *Probes) Remove(mine *Probe) {
 	}
 }
 
-// Probes are the callers waiting for messages.
+// Probes holds the probes of callers that wait for messages.
 type Probes struct {
 	core *Core
 	list []*Probe

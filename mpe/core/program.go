@@ -16,8 +16,8 @@ func (e *Core) ProgramEnded(clean bool) {
 	e.flush()
 }
 
-// dropMatched drops the messages that were matched by receives whose callers then stopped waiting. They were kept
-// for later receives of the same program. Each is the oldest message with its source and tag.
+// dropMatched drops the messages kept for later receives of the same program after the caller of their first receive
+// stopped waiting. Each is the oldest message with its source and tag.
 func (x *matching) dropMatched() {
 	for comm, m := range x.matchers {
 		var list []*inbound
@@ -33,14 +33,14 @@ func (x *matching) dropMatched() {
 	}
 }
 
-// discard receives and drops a message, the oldest of its source and tag.
+// discard receives and drops the oldest message of a source and tag.
 func (x *matching) discard(comm uint32, source, tag int) {
 	r := x.core.effects.NewRequest()
 	x.core.Init(r, &Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})
 	r.dropsMessage = true
 	x.core.nextID++
 	r.id, r.posted = x.core.nextID, x.core.now
-	_ = x.postRecv(r) // the message is there, so it is never queued
+	_ = x.postRecv(r) // the message has arrived, so the receive is never queued
 }
 
 // noteLeftRecv notes that a receive was cancelled because its program no longer exists.

@@ -6,51 +6,51 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PacketRecorder receives the packets exchanged with a peer. Its method is called with the engine's lock
-// held: it must be quick, and must not block or call the engine.
+// PacketRecorder receives the packets exchanged with a peer. The engine holds its lock while it calls Packet, which
+// must be quick, and must not block or call the engine.
 type PacketRecorder interface {
-	// Packet records a packet sent or received at a time of the engine's clock. wire is the size of the packet in
-	// bytes. The packet starts with header and continues with payload; both are valid during the call only. Several
-	// continuation datagrams of a message count as one packet, and so does a message handed to the transport as a
-	// whole. A piece of a stream may have neither header nor payload.
+	// Packet records a packet sent or received at a time on the engine's clock. wire is the size of the packet in
+	// bytes. The packet starts with header and continues with payload; both are valid during the call only. Consecutive
+	// continuation datagrams of a message may be recorded as one packet, as is a message handed to the transport as a
+	// whole. For a piece of a stream, header and payload may both be nil.
 	Packet(at handshake.Instant, sent bool, wire int, header, payload []byte)
 }
 
-// CallRecorder receives the operations of the rank's program. Like PacketRecorder, it is called with the engine's
-// lock held, must be quick, and must not block or call the engine.
+// CallRecorder receives the operations of the rank's program. The engine holds its lock while it calls Call, which must
+// be quick, and must not block or call the engine.
 type CallRecorder interface {
-	// Call records that an operation was posted and is pending, or that it ended. It is not called for
-	// sends to and receives from unobserved peers, whose times are unknown. c is valid during the call only.
+	// Call records that an operation was posted and is pending, or that it ended. The engine does not record sends to
+	// and receives from unobserved peers, because their times are unknown. c is valid during the call only.
 	Call(c *Call)
 }
 
 // Call is an operation of a program: a send, a receive, or a collective call.
 type Call struct {
-	// ID identifies the operation on its rank, unless it ended at once.
+	// ID identifies the operation on its rank; 0 for some sends that complete when they are posted.
 	ID handshake.ID
-	// Collective is 0 for a message; then Send is its direction.
+	// Collective is 0 for a message; Send is then its direction.
 	Collective coll.Collective
 	Send       bool
-	// For a collective call, Peer is AnySource and Tag is the number of the call. A pending receive has the source,
-	// tag and bytes that it was posted with, which may be AnySource and AnyTag. Bytes is -1 for a v-form.
+	// For a collective call, Peer is AnySource and Tag is the number of the call. For a pending receive, Peer, Tag and
+	// Bytes are as posted, perhaps AnySource and AnyTag. Bytes is -1 for a v-form.
 	Peer, Tag int
 	Comm      uint32
 	Bytes     int64
 	// Posted is the time at which the operation was posted. At is the time at which it ended if Ended is set, and
-	// otherwise equal to Posted.
+	// Posted otherwise.
 	At, Posted handshake.Instant
 	Ended      bool
 	Err        error
 }
 
-// recordPosted records that a call was posted, unless it is already over.
+// recordPosted records that an operation was posted, unless it has already completed.
 func recordPosted(e *Core, r *Request) {
 	if e.cfg.Calls != nil && !r.Done {
 		recordCall(e, r, false)
 	}
 }
 
-// recordCall passes a call to the recorder.
+// recordCall passes an operation of the program to the recorder.
 func recordCall(core *Core, request *Request, ended bool) {
 	if request.message != nil || request.dropsMessage || request.kind != opCollective && !core.observes(request.p) {
 		return
@@ -74,7 +74,7 @@ func recordCall(core *Core, request *Request, ended bool) {
 	core.cfg.Calls.Call(call)
 }
 
-// record passes a packet to the peer's recorder, if it has one.
+// record passes a packet to the peer's recorder, if any.
 func (p *peer) record(sent bool, wire int, header, payload []byte) {
 	if r := p.cfg.Recorder; r != nil {
 		r.Packet(p.e.now, sent, wire, header, payload)

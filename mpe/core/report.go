@@ -13,17 +13,17 @@ import (
 // Drop describes a dropped packet.
 type Drop struct {
 	Reason state.DropReason
-	// Packet is nil if a time-out caused the drop. Its bytes are valid during the call only.
+	// Packet is nil if a timeout caused the drop. Its bytes are valid during the call only.
 	Packet *RxPacket
-	// Header is the packet's header, or zero if the packet has no readable header. For a peer of the extended
-	// profile, Extended is set instead; it is valid during the call only.
+	// Header is the packet's header, or zero if it is not readable. For a peer of the extended profile, Extended is set
+	// instead; it is valid during the call only.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
 	// At is the time on the engine's clock, which started at Engine.StartTime.
 	At handshake.Instant
 }
 
-// Note describes an event that is counted.
+// Note describes an event with a peer that the engine counts.
 type Note struct {
 	Event state.Event
 	// Header, Extended and At are as in Drop.
@@ -33,7 +33,7 @@ type Note struct {
 	Err      error
 }
 
-// These tables translate the reasons and events of the state machines to reasons and events of the engine, by name.
+// Tables that map the reasons and events of the state machines to the engine's reasons and events of the same name.
 var (
 	handshakeDrops = [handshake.NumReasons]state.DropReason(translate[handshake.Reason,
 		state.DropReason](handshake.NumReasons, state.NumDropReasons))

@@ -10,19 +10,17 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// Ranks ask each other for reports (E53). The contents of a report concern only its author and its reader: to
-// the engine, a report is bytes.
+// Ranks ask each other for reports (E53). The engine treats a report as opaque bytes.
 
-// ErrNoReport means that a rank of the extended profile has not answered. ErrNoQuestions means that the rank runs
-// an older version. ErrNotExtended means that the link to the rank has another profile, which has no packet for
-// questions.
+// ErrNoReport means that a rank of the extended profile did not answer. ErrNoQuestions means that the rank runs a
+// version that cannot answer. ErrNotExtended means that the rank's profile has no packet for questions.
 var (
 	ErrNoReport    = extended.ErrNoReport
 	ErrNoQuestions = extended.ErrNoQuestions
 	ErrNotExtended = errors.New("its link does not use the extended profile, which reports require")
 )
 
-// PeerReport is the answer of a rank.
+// PeerReport is a rank's answer to a request for its report.
 type PeerReport struct {
 	Rank int
 	// Report is nil if Err is set.
@@ -30,15 +28,15 @@ type PeerReport struct {
 	Err    error
 }
 
-// reportEvery is the minimum time between two reports that a rank makes, however many ranks ask.
+// reportEvery is the minimum time between two reports of this rank, however many ranks ask.
 const reportEvery = 100 * time.Millisecond
 
-// Reports holds the questions of other ranks, and the state of this rank's report.
+// Reports handles requests for reports: the questions of other ranks, and this rank's last report.
 type Reports struct {
 	core *Core
 
 	// lastReport is the last report, made at madeAt. inProgress means that the driver is making a report for the
-	// askers. answerDue means that the askers get lastReport at the end of the event.
+	// askers. answerDue means that flush will send lastReport to the askers.
 	lastReport []byte
 	madeAt     handshake.Instant
 	inProgress bool
@@ -46,11 +44,11 @@ type Reports struct {
 	askers     []*extendedLink
 }
 
-// Question is a question to several ranks.
+// Question is a pending request for the reports of several ranks.
 type Question struct {
 	Reports []PeerReport
 	pending int
-	wake    func() // called when left reaches 0
+	wake    func() // called when pending reaches 0
 }
 
 // record records the answer of a rank.
@@ -62,7 +60,7 @@ func (q *Question) record(e *Core, rank int, report []byte, err error) {
 	}
 }
 
-// Ask asks ranks for their reports. All must be peers, without duplicates. It calls wake when all have answered.
+// Ask asks ranks, which must be distinct peers, for their reports. The driver calls wake when all have answered.
 func (r *Reports) Ask(ranks []int, wake func()) *Question {
 	question := &Question{Reports: make([]PeerReport, len(ranks)), pending: len(ranks), wake: wake}
 	if len(ranks) == 0 {
@@ -96,7 +94,7 @@ func (r *Reports) Cancel(q *Question) {
 	}
 }
 
-// onReport completes the questions to a peer.
+// onReport records a peer's answer in all questions to it.
 func (l *extendedLink) onReport(act *extended.Action) {
 	for _, q := range l.questions {
 		q.record(l.p.e, l.p.rank, bytes.Clone(act.Payload), act.Err)
@@ -104,8 +102,8 @@ func (l *extendedLink) onReport(act *extended.Action) {
 	l.questions = nil
 }
 
-// onQuestion asks the driver for a report for a peer that has asked, or schedules the last report if that is recent
-// enough.
+// onQuestion makes the driver produce a report for a peer that asked for it, or schedules the last report if it is
+// recent enough.
 func (r *Reports) onQuestion(l *extendedLink) {
 	if !r.core.cfg.Reports || r.core.state != running || slices.Contains(r.askers, l) {
 		return
@@ -120,14 +118,14 @@ func (r *Reports) onQuestion(l *extendedLink) {
 	}
 }
 
-// Deliver sends a report to the ranks that have asked for it.
+// Deliver stores a new report and sends it to the ranks that asked for it.
 func (r *Reports) Deliver(text []byte) {
 	r.lastReport, r.madeAt, r.inProgress = text, r.core.now, false
 	r.answer()
 	r.core.flush()
 }
 
-// answer sends the last report to the ranks that have asked for it.
+// answer sends the last report to the ranks that asked for it.
 func (r *Reports) answer() {
 	askers := r.askers
 	r.askers, r.answerDue = nil, false

@@ -11,14 +11,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Status describes a completed message, or one that a probe has found.
+// Status describes a completed message, or a message found by a probe.
 type Status struct {
 	// Peer is the other rank; Send is the direction.
 	Peer int
 	Send bool
-	// Bytes is the size of the message at its sender. Words is the same size in words, rounded up. A truncated
-	// receive stored only as many bytes as its buffer holds. A probe returns UnknownLength if the peer does not
-	// announce lengths.
+	// Bytes is the length of the message at its sender, even if the receive was truncated. Words is the same length in
+	// words, rounded up. For a probe, Bytes is UnknownLength if the peer does not announce lengths.
 	Bytes int64
 	Words uint32
 	// Datatype, Tag and Comm are as in the send. If the peer's profile carries no tags, Tag is the tag of the
@@ -26,13 +25,13 @@ type Status struct {
 	Datatype protocol.Datatype
 	Tag      int
 	Comm     uint32
-	// Phases are the steps of the handshake, on the engine's clock.
+	// Phases holds the times of the steps of the handshake, on the engine's clock.
 	Phases handshake.Phases
-	// Claim is the tag of a claimed message (see Match), or 0 if no matched probe has claimed the message.
+	// Claim is the tag of a claimed message (see Match), or 0 if the message is not claimed.
 	Claim int
 }
 
-// UnknownLength is Status.Bytes of a message announced without its length.
+// UnknownLength is the value of Status.Bytes for a message announced without its length.
 const UnknownLength = -1
 
 // Elapsed returns the time from posting a message to its completion.
@@ -46,45 +45,46 @@ func (s Status) Elapsed() time.Duration {
 
 // Request is a posted operation, or a message of a collective call.
 type Request struct {
-	// Owner is the driver's object for the request. It stays when the request is released.
+	// Owner is the driver's object for the request. It outlives the request's release.
 	Owner any
 
 	kind OpKind
-	// peer is the other rank, or AnySource. p is its state, or nil for this rank itself and for AnySource.
+	// peer is the other rank, or AnySource. p is the peer's state; nil for this rank itself and for AnySource.
 	peer        int
 	p           *peer
 	tag         int32
 	comm        uint32
 	datatype    protocol.Datatype
 	anyDatatype bool
-	// buf is the payload of a send or the buffer of a receive. It is the caller's memory until the request
-	// ends or is detached.
+	// buf is the payload of a send or the buffer of a receive. It is the caller's memory unless the request is
+	// detached.
 	buf    []byte
 	posted handshake.Instant
 
-	// Progress: a receive is posted (handle) until a message matches (inbound); a send belongs to a handshake (id) or
-	// to an extended peer (sendID).
+	// Progress: handle locates a receive in the queue until a message, inbound, matches it. A send is known to its
+	// handshake as id, or to its extended.Conn as sendID.
 	handle  match.Handle
-	order   uint64 // position of the receive among all that were posted
+	order   uint64 // position among all receives posted so far
 	inbound *inbound
 	id      handshake.ID
 	sendID  extended.ID
-	// Call is set if the request is a collective call. message is set if the request is a message of a collective
-	// call; flow is set if, in addition, the message is being forwarded.
+	// Call is set if the request is a collective call, and message if it is a message of one. flow is set if that
+	// message is forwarded while it arrives.
 	Call       *collective.Execution
-	collective coll.Collective // of a call, even after its end
+	collective coll.Collective // of a call; still set after its end
 	message    *collective.Message
 	flow       *flow
-	// placingPeer is the peer whose placement may refer to this receive.
+	// placingPeer is the peer whose placement may refer to this receive, or nil.
 	placingPeer *peer
 
 	detached     bool // transfer continues without the caller
 	dropsMessage bool // has no caller: its message is dropped
-	MayRest      bool // a library may leave it to the engine
-	Awaited      bool // a caller sleeps until it ends
-	// AwaitedElsewhere, if not nil, reports whether another process, for which the caller acts, sleeps until it ends.
+	MayRest      bool // a library may hand it over to the engine
+	Awaited      bool // a caller sleeps until it completes
+	// AwaitedElsewhere, if not nil, reports whether the process that the caller acts for sleeps until the request
+	// completes.
 	AwaitedElsewhere func() bool
-	// restRef is the ref of a send that a library left, or 0.
+	// restRef is the ref of the send's record in RestingSends, or 0.
 	restRef uint32
 
 	// Done means that the request is complete, and that Status and Err are set.
@@ -103,10 +103,11 @@ func (r *Request) Operation() Operation {
 
 func (r *Request) isSend() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
-// observes reports whether the Observer is notified of messages exchanged with p, or with any peer if p is nil.
+// observes reports whether the core notifies the Observer of messages with p, or with observed peers at all if p is
+// nil.
 func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
 
-// notifies reports whether the Observer is notified of the end of a request.
+// notifies reports whether the core notifies the Observer of the end of a request.
 func (e *Core) notifies(r *Request) bool {
 	p := r.p
 	if s := r.Status.Peer; p == nil && s >= 0 && s < len(e.peers) {
@@ -115,7 +116,7 @@ func (e *Core) notifies(r *Request) bool {
 	return e.observes(p)
 }
 
-// finish ends a request.
+// finish completes a request with err, which may be nil: it counts, records and reports the end.
 func (e *Core) finish(request *Request, err error) {
 	if request.Done {
 		return
@@ -152,7 +153,7 @@ func (e *Core) finish(request *Request, err error) {
 	revokePlacement(request)
 	request.buf, request.inbound = nil, nil
 	request.Done = true
-	// a library left it, and does not wait for it
+	// The engine owns a resting send: no caller waits for it.
 	left := request.restRef != 0 && e.RestingSends.active[request.restRef] == request
 	switch {
 	case request.message != nil:

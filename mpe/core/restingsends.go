@@ -8,11 +8,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A program may have millions of sends that wait for receives. A library that can refer to such a send by number
-// leaves its Request to the engine (Keep), and reacquires it (Wake) for each call of the program that concerns the
-// send. Until the peer answers, the engine keeps a record of 56 bytes instead of the Request.
+// A program may have millions of sends that wait for receives. A library that can refer to such a send by number hands
+// over its Request to the engine (Keep), and takes it back (Wake) for each call of the program that concerns the send.
+// The send then rests: until the peer answers, the engine stores a record of 56 bytes instead of the Request.
 
-// RestingID is the number of a send that a library left to the engine, or 0.
+// RestingID is the number of a send handed over to the engine. Zero is no send.
 type RestingID uint64
 
 // Origin identifies, for the library, the call that posted a send. Several sends may share an Origin.
@@ -21,22 +21,23 @@ type Origin struct {
 	Call string
 }
 
-// restState is the state of a send that a library left.
+// restState is the state of a send handed over to the engine.
 type restState uint8
 
 const (
 	restFree restState = iota
-	// restWaits means that the record is all that the engine keeps of it.
+	// restWaits means that the engine stores only the record of the send.
 	restWaits
-	// restActive means that the engine has a Request for it: it has not been announced yet, or the peer has answered.
+	// restActive means that the engine holds a Request for the send: it has not been announced yet, or the peer has
+	// answered.
 	restActive
-	// restTaken means that the library has a Request for it.
+	// restTaken means that the library has taken the Request back.
 	restTaken
-	// restDone means that it is done. Its error, if any, is in errs.
+	// restDone means that the send is complete. Its error, if any, is in errs.
 	restDone
 )
 
-// restingSend is the record of a send that a library left. There may be millions.
+// restingSend is the record of a send handed over to the engine. It is small, because there may be millions.
 type restingSend struct {
 	buf        *byte // while it waits
 	posted     handshake.Instant
@@ -44,10 +45,10 @@ type restingSend struct {
 	length     uint32
 	comm       uint32
 	number     uint32 // of the message
-	id         uint32 // lower half of the Request's
-	generation uint32 // number of earlier sends with this record, so that numbers are not reused
+	id         uint32 // lower half of the Request's id
+	generation uint32 // number of earlier sends in this record; makes RestingIDs unique
 	tag        int32
-	peer       int32 // in a free record, the next free one
+	peer       int32 // in a free record, the ref of the next free one
 
 	state     restState
 	kind      OpKind
@@ -58,7 +59,7 @@ type restingSend struct {
 // restPage is the number of records allocated at a time.
 const restPage = 1 << 10
 
-// RestingSends holds the sends that libraries left to the engine.
+// RestingSends holds the sends that libraries have handed over to the engine.
 type RestingSends struct {
 	core *Core
 
@@ -69,7 +70,7 @@ type RestingSends struct {
 	errs      map[uint32]error
 }
 
-// record returns the record of a ref, which counts from 1.
+// record returns the record with a ref. Refs count from 1.
 func (q *RestingSends) record(ref uint32) *restingSend {
 	return &q.pages[(ref-1)/restPage][(ref-1)%restPage]
 }
@@ -96,7 +97,7 @@ func (q *RestingSends) remove(ref uint32) {
 	delete(q.errs, ref)
 }
 
-// ref returns the ref of a number, or 0 if the send no longer exists.
+// ref returns the ref of the record with a RestingID, or 0 if the send no longer exists.
 func (q *RestingSends) ref(n RestingID) uint32 {
 	ref := uint32(n)
 	if ref == 0 || ref > q.allocated {
@@ -108,7 +109,7 @@ func (q *RestingSends) ref(n RestingID) uint32 {
 	return ref
 }
 
-// activate records the Request of a send that the engine handles.
+// activate makes r the Request of a record, in state restActive.
 func (q *RestingSends) activate(ref uint32, r *Request) {
 	if q.active == nil {
 		q.active = map[uint32]*Request{}
@@ -116,14 +117,14 @@ func (q *RestingSends) activate(ref uint32, r *Request) {
 	q.record(ref).state, q.active[ref], r.restRef = restActive, r, ref
 }
 
-// mayRest reports whether a request that is about to start is a send that a library may leave to the engine. That
-// is worthwhile only if many sends to the peer are pending.
+// mayRest reports whether a library may hand over a request that is about to start: a send to an extended peer to which
+// many sends are already pending, because otherwise resting saves little.
 func (q *RestingSends) mayRest(r *Request) bool {
 	return r.p != nil && r.isSend() && r.p.extended != nil &&
 		r.p.extended.conn.PendingSends() > q.core.matching.restThreshold
 }
 
-// Keep keeps a send that its library no longer follows. The send may already be done.
+// Keep takes over a send from its library. The send may already be complete.
 func (q *RestingSends) Keep(request *Request, origin *Origin) RestingID {
 	ref := request.restRef
 	if ref == 0 {
@@ -142,7 +143,7 @@ func (q *RestingSends) Keep(request *Request, origin *Origin) RestingID {
 	return id
 }
 
-// onEnded stores the outcome of a send that ends without its library.
+// onEnded stores the outcome of a send that completes while the engine owns it.
 func (q *RestingSends) onEnded(request *Request) {
 	ref := request.restRef
 	delete(q.active, ref)
@@ -160,7 +161,7 @@ func (q *RestingSends) onEnded(request *Request) {
 	}
 }
 
-// restSend releases the Request of a send that waits for a receive of the peer.
+// restSend replaces the Request of a send by its record, if the send is announced and waits for a receive of the peer.
 func (l *extendedLink) restSend(ref uint32) {
 	sends := &l.p.e.RestingSends
 	request := sends.active[ref]
@@ -171,7 +172,7 @@ func (l *extendedLink) restSend(ref uint32) {
 	if !ok {
 		return
 	}
-	l.invalidate(request.sendID) // the peer requests the payload
+	l.invalidate(request.sendID) // the peer cannot copy the payload directly, and will request it
 	l.outbox.remove(request.sendID)
 	s := sends.record(ref)
 	s.buf, s.length, s.posted, s.state = unsafe.SliceData(request.buf), uint32(len(request.buf)), request.posted, restWaits
@@ -191,7 +192,7 @@ func (l *extendedLink) wakeSend(ref uint32) (extended.SendOp, handshake.Instant)
 	}, r.posted
 }
 
-// restore returns a new Request for a waiting or completed send that its library left to the engine.
+// restore returns a new Request for a resting send in state restWaits or restDone.
 func (q *RestingSends) restore(ref uint32) *Request {
 	send := q.record(ref)
 	request := q.core.effects.NewRequest()
@@ -211,7 +212,7 @@ func (q *RestingSends) restore(ref uint32) *Request {
 	return request
 }
 
-// Wake returns a send that a library left, or nil.
+// Wake returns the Request of a resting send to its library, or nil if there is no such send.
 func (q *RestingSends) Wake(n RestingID) (*Request, *Origin) {
 	ref := q.ref(n)
 	if ref == 0 || q.record(ref).state == restTaken {
@@ -230,13 +231,14 @@ func (q *RestingSends) Wake(n RestingID) (*Request, *Origin) {
 	return r, send.origin
 }
 
-// Pending reports whether a send that a library left is incomplete, and has not been reacquired.
+// Pending reports whether a send is incomplete and owned by the engine.
 func (q *RestingSends) Pending(n RestingID) bool {
 	ref := q.ref(n)
 	return ref != 0 && (q.record(ref).state == restWaits || q.record(ref).state == restActive)
 }
 
-// Forget frees a send that a library left or has reacquired. It reports false if there is no such send.
+// Forget frees the record of a send, when the send completes if the engine still owns it. It reports false if no send
+// has this number.
 func (q *RestingSends) Forget(n RestingID) bool {
 	ref := q.ref(n)
 	if ref == 0 {
@@ -250,7 +252,7 @@ func (q *RestingSends) Forget(n RestingID) bool {
 	return true
 }
 
-// eachRest yields the refs of the peer's waiting sends.
+// eachRest yields the refs of the sends to the peer in state restWaits.
 func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
 	q := &l.p.e.RestingSends
 	for ref := uint32(1); ref <= q.allocated && l.resting > 0; ref++ {
@@ -260,14 +262,14 @@ func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
 	}
 }
 
-// endRests ends the waiting sends, which the state machine has already forgotten.
+// endRests ends the sends in state restWaits with err. The state machine has already forgotten them.
 func (l *extendedLink) endRests(err error) {
 	for ref := range l.eachRest {
 		l.p.e.finish(l.p.e.RestingSends.restore(ref), err)
 	}
 }
 
-// cancelRests asks the peer to cancel the waiting sends.
+// cancelRests asks the peer to cancel the sends in state restWaits.
 func (l *extendedLink) cancelRests(err error) {
 	q := &l.p.e.RestingSends
 	for ref := range l.eachRest {
@@ -279,7 +281,7 @@ func (l *extendedLink) cancelRests(err error) {
 	}
 }
 
-// restWait returns the oldest waiting send. It examines every record.
+// restWait returns the wait of the oldest send in state restWaits. It scans all records.
 func (l *extendedLink) restWait() (waiting Waiting, ok bool) {
 	var oldest *restingSend
 	for ref := range l.eachRest {

@@ -9,15 +9,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// Every message that the extended profile accepts from a program arrives if a receive is posted for it. Its header
-// may arrive before the receive is posted, and then takes memory at the peer. A send for which the peer has no
-// memory is refused.
+// The extended profile delivers every message that it accepts from a program, as soon as a receive is posted. Until
+// then, the message's header occupies memory at the peer. The engine therefore refuses a send for which the peer has no
+// memory.
 
-// PeerFullError is the error of a send that was refused because too many messages to the peer wait for
-// receives, or to be sent. It matches ErrFull.
+// PeerFullError is the error of a send refused because too many messages to the peer wait for receives, or wait to be
+// sent. It matches ErrFull.
 type PeerFullError struct {
 	Local, Peer int
-	// Queued is the number of messages to the peer that wait to be sent. If 0, they wait for receives at the peer.
+	// Queued is the number of messages to the peer that wait to be sent, or 0 if they wait for receives at the peer.
 	Queued int
 }
 
@@ -36,30 +36,32 @@ func (e *PeerFullError) Error() string {
 // Is makes errors.Is(err, ErrFull) true.
 func (e *PeerFullError) Is(target error) bool { return target == ErrFull }
 
-// CreditTimeout is the maximum time that a send waits in its call for memory at the peer. The peer may just have freed
-// some, and its ACK may be in flight.
+// CreditTimeout is the maximum time that the posting call of a send waits for memory at the peer. Waiting is worthwhile
+// because the peer may just have freed memory, with the ACK in flight.
 const CreditTimeout = time.Second
 
-// tentativeSend is a send of the program that was accepted although the peer may have no memory for it: its
-// caller cannot wait, or the peer's limits are not known yet.
+// tentativeSend is a send of the program accepted although the peer may have no memory for it, because its caller
+// cannot wait, or because the peer's limits are not known yet.
 type tentativeSend struct {
 	id     extended.ID
 	posted handshake.Instant
 }
 
-// isQueued reports whether the send still waits to be sent.
+// isQueued reports whether no part of the send has been sent yet.
 func (l *extendedLink) isQueued(s tentativeSend) bool {
 	r := l.outbox.find(s.id).request
 	return r != nil && r.posted == s.posted && l.conn.IsQueued(s.id)
 }
 
-// creditWait measures how long a sender has waited: since its message was posted, or since another message began.
+// creditWait measures how long a sender has waited: since its message was posted, or since another message to the peer
+// began, if that was later.
 type creditWait struct {
 	waitStart   handshake.Instant
 	nextMessage uint32
 }
 
-// isOver reports whether a peer is known to have been full for CreditTimeout. A silent peer may have freed memory.
+// isOver reports whether a peer has confirmed that it has been full for CreditTimeout. A silent peer may have freed
+// memory.
 func (w *creditWait) isOver(l *extendedLink) bool {
 	if next := l.conn.NextNumber(); next != w.nextMessage {
 		w.nextMessage, w.waitStart = next, l.p.e.now
@@ -67,7 +69,7 @@ func (w *creditWait) isOver(l *extendedLink) bool {
 	return l.conn.Fullness() == extended.CreditFull && l.conn.ConfirmedAt() >= w.waitStart+CreditTimeout
 }
 
-// refuseTentative forgets the tentative sends that were sent, and refuses the others when their wait is over.
+// refuseTentative forgets tentative sends that have begun, and fails the others when their wait is over.
 func (l *extendedLink) refuseTentative() {
 	p, core := l.p, l.p.e
 	for len(l.tentative) > 0 {
@@ -91,16 +93,16 @@ type BlockedSender struct {
 	// Wake is called when the peer may have freed memory.
 	Wake func()
 	p    *peer
-	// queued is the number of messages that were waiting to be sent, if the sender waits because of them, or 0.
+	// queued is the number of queued messages if the sender waits for the queue to shrink, or 0.
 	queued int
 	wait   creditWait
-	reason *PeerFullError // nil if there is memory now
+	reason *PeerFullError // nil if the peer has memory now
 }
 
-// Register registers the caller of a send if the peer has no memory for the message. The caller may then wait until
-// MustWait reports false. Register returns nil if the peer has memory. It also returns nil, with the reason as err, if
-// a message was refused before and no operation of the program has completed since. If one has completed, the caller
-// waits again: a message received since may be from the peer, or from a rank that knows that the peer has freed memory.
+// Register registers the caller of a send if the peer has no memory for the message; the caller then waits until
+// MustWait reports false. Register returns nil if the peer has memory. It returns nil and the reason as err if it
+// refused a message before and no operation of the program has completed since. A completed operation justifies another
+// wait: it may be a message from the peer, or from a rank that knows that the peer has freed memory.
 func (w *BlockedSenders) Register(peer int, now handshake.Instant) (sender *BlockedSender, err error) {
 	p := w.core.peers[peer]
 	why := p.fullError()
@@ -114,14 +116,14 @@ func (w *BlockedSenders) Register(peer int, now handshake.Instant) (sender *Bloc
 	return sender, nil
 }
 
-// MustWait reports whether a sender should continue to wait.
+// MustWait reports whether a sender should continue to wait at the time now.
 func (w *BlockedSenders) MustWait(s *BlockedSender, now handshake.Instant) bool {
 	s.reason = s.p.fullError()
 	return s.reason != nil && w.core.state == running && !s.wait.isOver(s.p.extended) &&
 		(s.reason.Queued == 0 || now < s.wait.waitStart+CreditTimeout)
 }
 
-// Finish ends the wait of a sender, and returns the reason why its message is refused, or nil.
+// Finish ends the wait of a sender. It returns nil if the message may be sent, or the reason for refusing it.
 func (w *BlockedSenders) Finish(sender *BlockedSender, now handshake.Instant) error {
 	w.senders = slices.DeleteFunc(w.senders, func(other *BlockedSender) bool { return other == sender })
 	sender.p.wantCredit(false)
@@ -131,7 +133,8 @@ func (w *BlockedSenders) Finish(sender *BlockedSender, now handshake.Instant) er
 	return sender.p.noteRefusal(sender.reason, now)
 }
 
-// noteRefusal records whether a message of the program was refused, and returns the reason.
+// noteRefusal records that a message of the program was refused because of why, or accepted if why is nil, and returns
+// why as an error.
 func (p *peer) noteRefusal(why *PeerFullError, now handshake.Instant) error {
 	if why == nil {
 		p.refusedAt = 0
@@ -141,7 +144,7 @@ func (p *peer) noteRefusal(why *PeerFullError, now handshake.Instant) error {
 	return why
 }
 
-// fullError returns the reason why a program's message to a peer must not be sent now, or nil.
+// fullError returns the reason why the program must not send the peer a message now, or nil.
 func (p *peer) fullError() *PeerFullError {
 	l := p.extended
 	if l == nil {
@@ -156,8 +159,8 @@ func (p *peer) fullError() *PeerFullError {
 	return nil
 }
 
-// wake wakes the callers that can send now. A caller that waits because of a full queue continues when the queue
-// has shrunk to half.
+// wake wakes the callers that can send now. A caller waiting because of a full queue continues when the queue has
+// shrunk to half.
 func (w *BlockedSenders) wake() {
 	for _, s := range w.senders {
 		if l := s.p.extended; s.p.fullError() == nil && (s.queued == 0 || l.conn.NumQueued() <= s.queued/2) {
@@ -166,7 +169,8 @@ func (w *BlockedSenders) wake() {
 	}
 }
 
-// wantCredit makes the link ask the peer for its limits while a caller waits for memory, even if it sends nothing.
+// wantCredit makes the link ask the peer for its current limits while a caller waits for memory, even if no other
+// packet is to be sent.
 func (p *peer) wantCredit(wanted bool) {
 	if l := p.extended; l != nil {
 		l.touchedConn().WantCredit(wanted ||

@@ -2,10 +2,10 @@ package core
 
 import "math"
 
-// maxEager is the maximum size of a message that a rank buffers when it sends to itself.
+// maxEager is the maximum length of a message to this rank itself that is buffered, in bytes.
 const maxEager = 64 << 10
 
-// sendSelf sends a message to this rank.
+// sendSelf sends a message to this rank itself. A short one is buffered if no receive matches it.
 func (x *matching) sendSelf(request *Request) error {
 	in := x.inbounds.get()
 	*in = inbound{

@@ -12,11 +12,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// This file handles messages of one packet between ranks that share memory. It is the fast path through the engine:
-// from the caller's buffer to the transport, and from there to the posted receive. All other messages take the
-// general path of packets.
+// This file handles single-packet messages between ranks that share memory. It is the engine's fast path: from the
+// caller's buffer to the transport, and from there to the posted receive. All other messages take the general path
+// through the state machine's actions.
 
-// shortLink returns the link of a peer that supports short headers, or nil. It needs no lock.
+// shortLink returns the peer's link if it supports short headers, or nil. It needs no lock.
 func (p *peer) shortLink() *extendedLink {
 	if p == nil || p.extended == nil || p.extended.memory == nil {
 		return nil
@@ -24,8 +24,8 @@ func (p *peer) shortLink() *extendedLink {
 	return p.extended
 }
 
-// sendShort sends a message with a short header, if that is possible now. It does not need the time of the event:
-// the driver calls Begin afterwards if NeedsTime reports true, and then calls Post or RecordSendNow.
+// sendShort sends a message with a short header, if that is possible now, and reports whether it did. It does not use
+// the time of the event: the driver calls Begin afterwards, if NeedsTime reports true, and then Post or RecordSendNow.
 func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype protocol.Datatype) bool {
 	e := l.p.e
 	if e.state != running {
@@ -46,22 +46,21 @@ func (e *Core) SendShort(request *Request, blocking bool) bool {
 		l.sendShort(request.buf, request.comm, request.tag, request.datatype)
 }
 
-// mustAnnounce reports whether a small message must be announced, because its caller waits for it and the peer's
-// credit is scarce.
+// mustAnnounce reports whether to announce a small message instead of sending it eagerly, because its caller waits for
+// it and the peer's credit is scarce.
 func (l *extendedLink) mustAnnounce(blocking bool, length int) bool {
 	return blocking && length <= extended.MaxInline && l.conn.IsCreditScarce()
 }
 
-// NeedsTime reports whether the driver must begin the event before it continues, after a message to a peer was sent
-// with a short header. Otherwise the time of the last event is good enough: nobody sees it, and a tick that gives
-// the message a time is due soon.
+// NeedsTime reports whether the driver must call Begin after it sent a message to a peer with a short header. If not,
+// the time of the last event is good enough: nobody observes it, and a tick that sets the message's time is due soon.
 func (e *Core) NeedsTime(peer int) bool {
 	l := e.peers[peer].extended
 	return e.observes(l.p) || l.needsTick(l.maxRTO)
 }
 
-// MaySendNow reports whether a message of length bytes may be sent without a request: with a short header,
-// and with no observer of its completion. It needs no lock.
+// MaySendNow reports whether SendNow can send a message of length bytes: the peer supports short headers, and no
+// Observer is notified of the completion. It needs no lock.
 func (e *Core) MaySendNow(peer, tag, length int) bool {
 	if uint(peer) >= uint(len(e.peers)) || uint64(tag) > math.MaxInt32 {
 		return false
@@ -70,8 +69,8 @@ func (e *Core) MaySendNow(peer, tag, length int) bool {
 	return l != nil && length <= l.p.uncheckedLen && !e.observes(l.p)
 }
 
-// SendNow sends a message for which MaySendNow is true with a short header and without a request, if that is
-// possible now. If needsTime, the driver must then begin the event, and call RecordSendNow.
+// SendNow sends a message with a short header and without a request, if that is possible now. MaySendNow must be true
+// for the message. If needsTime, the driver must then call Begin and RecordSendNow.
 func (e *Core) SendNow(
 	peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool,
 ) (sent, needsTime bool) {
@@ -86,7 +85,7 @@ func (e *Core) SendNow(
 	return true, false
 }
 
-// RecordSendNow records the message that SendNow has sent.
+// RecordSendNow updates the state and the counters for a message that SendNow has sent.
 func (e *Core) RecordSendNow(peer int, buf []byte) { e.peers[peer].extended.recordSendNow(buf) }
 
 func (l *extendedLink) recordSendNow(buf []byte) {
@@ -95,7 +94,7 @@ func (l *extendedLink) recordSendNow(buf []byte) {
 	l.p.sentBytes += uint64(len(buf))
 }
 
-// recordShortSend records a message that sendShort has sent.
+// recordShortSend updates the link for a message that sendShort has sent, and keeps a copy of the payload.
 func (l *extendedLink) recordShortSend(buf []byte) {
 	p, core := l.p, l.p.e
 	l.conn.SentShort(&core.connActions.op)
@@ -110,7 +109,7 @@ func (l *extendedLink) recordShortSend(buf []byte) {
 	l.afterShort(false, l.maxRTO)
 }
 
-// finishShort ends the send of a request for which SendShort has returned true.
+// finishShort completes a request whose message SendShort has sent.
 func (e *Core) finishShort(r *Request) {
 	r.posted = e.now
 	r.p.shortLink().recordShortSend(r.buf)
@@ -118,11 +117,11 @@ func (e *Core) finishShort(r *Request) {
 	e.finish(r, nil)
 }
 
-// acksEvery is the number of messages sent with short headers after which a caller that only sends should
-// poll for acknowledgements. Without them, the window eventually fills up.
+// acksEvery is the number of messages in flight or queued after which a caller that only sends should poll for
+// acknowledgements, because the window would fill up without them.
 const acksEvery = 64
 
-// transmitShort transmits a packet with a short header, if its header can be short.
+// transmitShort transmits a packet with a short header if possible, and reports whether it did.
 func (l *extendedLink) transmitShort(header *protocol.ExtHeader, payload []byte) bool {
 	if header.Type != protocol.Data || header.Flags&^protocol.FlagPlain != protocol.FlagEager ||
 		int(header.Length) != len(payload) {
@@ -145,13 +144,13 @@ func (l *extendedLink) transmitShort(header *protocol.ExtHeader, payload []byte)
 	return true
 }
 
-// shortPayload holds copies of unacknowledged payload sent with short headers: the last bytes before end.
+// shortPayload holds copies of unacknowledged payload sent with short headers, as the last bytes of buf before end.
 type shortPayload struct {
 	buf []byte
 	end int
 }
 
-// push appends payload to the last n bytes, which are still needed.
+// push appends payload. Only the last n of the earlier bytes are still needed.
 func (k *shortPayload) push(payload []byte, n int) {
 	if k.end+len(payload) > len(k.buf) {
 		k.ensureSpace(n, len(payload))
@@ -159,7 +158,7 @@ func (k *shortPayload) push(payload []byte, n int) {
 	k.end += copy(k.buf[k.end:], payload)
 }
 
-// ensureSpace grows or compacts the buffer for more bytes after the last n. The window bounds its size.
+// ensureSpace grows or compacts the buffer to make space for more bytes after the last n. The window bounds its size.
 func (k *shortPayload) ensureSpace(n, more int) {
 	needed, to := k.buf[k.end-n:k.end], k.buf
 	if 2*(n+more) > len(to) {
@@ -171,7 +170,7 @@ func (k *shortPayload) ensureSpace(n, more int) {
 // minShortBuf is the minimum size of the buffer for kept payload.
 const minShortBuf = 4096
 
-// onKept moves a message that was sent with a short header to the general path.
+// onKept moves a message sent with a short header to the outbox, for retransmission on the general path.
 func (l *extendedLink) onKept(act *extended.Action) {
 	begin := l.shortPayload.end - int(act.Offset)
 	buf := l.p.e.buffers.get(int(act.Length))
@@ -199,8 +198,8 @@ func (l *extendedLink) receiveShort(packet *RxPacket) {
 }
 
 // ReceiveShorts delivers packets with short headers at the beginning of a batch to posted receives, and returns the
-// rest of the batch. The time of the last event is good enough for it, if that time is recent. If there is a rest,
-// or if NeedsFlush reports true, the driver then begins the event.
+// rest of the batch. It may reuse the time of the last event, if that is recent. If the rest is not empty, or if
+// NeedsFlush reports true, the driver must then call Begin.
 func (e *Core) ReceiveShorts(network int, batch []RxPacket) (rest []RxPacket) {
 	if e.observesMemory { // the time matters
 		return batch
@@ -227,8 +226,8 @@ func (e *Core) NeedsFlush() bool {
 	return len(e.pending.touched) > 0 || len(e.endedMessages) > 0 || e.calls.Pending()
 }
 
-// tryDeliverShort decodes a packet with a short header, and delivers it if it is the expected packet and a
-// receive for its message is posted.
+// tryDeliverShort decodes a packet with a short header, delivers it if it is the expected packet and a receive for its
+// message is posted, and reports whether it did.
 func (l *extendedLink) tryDeliverShort(packet *RxPacket) bool {
 	header, payload := &l.p.e.connActions.short, packet.Bytes[protocol.ShortHeaderLen:]
 	header.Decode((*[protocol.ShortHeaderLen]byte)(packet.Bytes))
@@ -248,8 +247,8 @@ func (l *extendedLink) tryDeliverShort(packet *RxPacket) bool {
 	return true
 }
 
-// matchShort returns the receive posted for the message of a short header. It returns nil if no receive is
-// posted, or if the packet is not the expected one.
+// matchShort returns the receive that matches the message of a short header, or nil if none is posted, or if the packet
+// is not the expected one.
 func (l *extendedLink) matchShort(h *protocol.ShortHeader, length int) *Request {
 	if collective.Internal(h.Comm) || !l.conn.ExpectsShort(h, length) {
 		return nil
@@ -260,14 +259,14 @@ func (l *extendedLink) matchShort(h *protocol.ShortHeader, length int) *Request 
 		return nil
 	}
 	request.handle = match.Handle{}
-	if request.flow != nil { // it is to be forwarded
+	if request.flow != nil { // part of a flow, which needs the general path
 		_, _, request.handle, _ = m.Repost(int32(request.peer), request.matchTag(), request, request.order)
 		return nil
 	}
 	return request
 }
 
-// deliverShort completes the receive of a message that is in its buffer.
+// deliverShort completes a receive whose message is already in its buffer.
 func (l *extendedLink) deliverShort(request *Request, h *protocol.ShortHeader, length int) {
 	core, p, s := l.p.e, l.p, &request.Status
 	p.recvsDone++
@@ -282,15 +281,15 @@ func (l *extendedLink) deliverShort(request *Request, h *protocol.ShortHeader, l
 	core.finish(request, err)
 }
 
-// afterShort marks the peer as touched if that is necessary: because it needs a flush, or because no tick is due
-// within the given time, after which its deadline may expire.
+// afterShort marks the peer as touched if it needs a flush, or if no tick is due within the given time, after which the
+// peer's deadline may expire.
 func (l *extendedLink) afterShort(flush bool, within time.Duration) {
 	if flush || l.needsTick(within) {
 		l.p.e.touch(l.p)
 	}
 }
 
-// needsTick reports whether no tick is known to be due within a time.
+// needsTick reports whether flush must reread the peer's deadline, because no tick is due within the given time.
 func (l *extendedLink) needsTick(within time.Duration) bool {
 	return !l.p.isTimed || l.p.e.tickDue > l.p.e.now+within
 }

@@ -2,8 +2,8 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/extended"
 
-// discardBuffer is memory for payload that is fetched only to be discarded. It belongs to packets that the state
-// machine is going to drop, which are mostly duplicates.
+// discardBuffer is the destination of payload that will be discarded: payload of packets that the state machine is
+// going to drop, mostly duplicates.
 type discardBuffer struct{ buf []byte }
 
 func (s *discardBuffer) grow(n int) []byte {
@@ -13,11 +13,11 @@ func (s *discardBuffer) grow(n int) []byte {
 	return s.buf[:n]
 }
 
-// fetch copies the payload of a packet from its sender's memory directly to its destination. It returns nil
-// if the packet is lost.
+// fetch copies the payload of a packet from its sender's memory directly to its destination, and returns the payload,
+// or nil if the packet is lost.
 //
-// It is called with the lock held, so that the buffer cannot be reused during the copy, and the transport does not
-// block. Only missing bytes are written, because the sender's memory changes after a packet is acknowledged.
+// The caller holds the lock, so that no one reuses the buffer during the copy; the transport does not block. fetch
+// writes only bytes that are still missing, because the sender's memory may change once a packet is acknowledged.
 func (l *extendedLink) fetch(packet *RxPacket) []byte {
 	if l.memory == nil {
 		return nil
@@ -37,9 +37,9 @@ func (l *extendedLink) fetch(packet *RxPacket) []byte {
 	return to
 }
 
-// getAdvertised copies a message that its sender advertises directly to the matching receive, which saves a round trip.
-// It reports false if it did not get all bytes that fit; then they must be requested. Like fetch, it is
-// called with the lock held.
+// getAdvertised copies a message that its sender advertises directly to the buffer of the matching receive, which saves
+// a round trip. It reports false if it could not copy all bytes that fit; the caller must then request them. The caller
+// holds the lock, as for fetch.
 func (l *extendedLink) getAdvertised(in *inbound) bool {
 	if l.memory == nil || in.advertised == 0 || in.clearedBytes == 0 || in.recv == nil {
 		return false

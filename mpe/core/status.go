@@ -46,8 +46,8 @@ func (e *Core) Snapshot() state.Engine {
 	return engine
 }
 
-// keepFirst sets *first to the first wait, and counts further ones in *more. A wait of a detached send gives way to
-// one whose caller still waits.
+// keepFirst sets *first to the first wait, and counts further waits in *more. The wait of a detached send is replaced
+// by a wait whose caller still exists.
 func keepFirst(core *Core, first **state.Wait, waiting *Waiting, more *int) {
 	r := waiting.req
 	awaited := r != nil && (r.Awaited || r.AwaitedElsewhere != nil && r.AwaitedElsewhere())
@@ -73,7 +73,7 @@ func keepFirst(core *Core, first **state.Wait, waiting *Waiting, more *int) {
 	*first = wait
 }
 
-// baseSnapshot returns the part of the snapshot that all profiles share. It also fills in the counters.
+// baseSnapshot returns the part of the snapshot that all profiles share, and fills in the counters.
 func (p *peer) baseSnapshot(c *state.PeerCounters) state.Peer {
 	p.fillCounters(c)
 	s := state.Peer{

@@ -34,7 +34,7 @@ func envelope(w *Waiting) state.Envelope {
 	return v
 }
 
-// addUnexpected counts a message that no receive has matched, and stores the envelopes of the oldest.
+// addUnexpected counts an unexpected message, and appends its envelope unless maxUnmatched are already stored.
 func addUnexpected(s *state.Peer, u *unexpected, comm uint32, p *peer) {
 	s.Unexpected++
 	if len(s.Unmatched) < maxUnmatched {
@@ -60,7 +60,7 @@ type lastDrop struct {
 	droppedAt   handshake.Instant
 	reason      state.DropReason
 	source      netip.AddrPort
-	header      [protocol.HeaderLen]byte // of a packet that begins with one
+	header      [protocol.HeaderLen]byte // set if hasHeader
 	hasHeader   bool
 	peerProfile protocol.Profile // of the peer
 }

@@ -10,12 +10,12 @@ import (
 // Never is a time that is never reached.
 const Never = handshake.Instant(math.MaxInt64)
 
-// tickRetry is the time until the next attempt to act on a deadline that had to wait because received packets
-// are unprocessed.
+// tickRetry is the time until the next attempt to act on a deadline that had to wait for received packets to be
+// processed.
 const tickRetry = time.Millisecond
 
-// noteDeadline records a peer's deadline. It never postpones the next tick: a tick that comes too early has no
-// effect, and costs less than moving the time at every packet.
+// noteDeadline records a peer's deadline. It never postpones the next tick: an early tick is harmless, and costs less
+// than changing the time of the tick for every packet.
 func (e *Core) noteDeadline(p *peer) {
 	at, ok := e.deadline(p)
 	if !ok {
@@ -28,7 +28,7 @@ func (e *Core) noteDeadline(p *peer) {
 	e.tickDue = min(e.tickDue, at)
 }
 
-// deadline returns a peer's deadline, which may be the time until which the core lingers for the peer.
+// deadline returns a peer's deadline, or the time until which the core lingers for the peer if that is earlier.
 func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 	at, ok := p.deadline()
 	if e.state == lingering {
@@ -39,9 +39,8 @@ func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 	return at, ok
 }
 
-// Tick lets peers act on their time-outs. known holds, for each network, the time up to which all received packets
-// have been processed. Tick reports whether some time-outs are due but must wait until received packets are
-// processed.
+// Tick makes peers act on their timeouts. known holds, for each network, the time up to which all received packets have
+// been processed. Tick reports whether some timeouts are due but must wait for received packets to be processed.
 func (e *Core) Tick(known []handshake.Instant) (wait bool) {
 	e.processedUntil = known
 	if e.state == closed {
@@ -75,7 +74,7 @@ func (e *Core) nextTick() {
 			continue
 		}
 		kept = append(kept, p)
-		if at <= e.now && at > p.horizon(e.now) { // tick would have acted
+		if at <= e.now && at > p.horizon(e.now) { // otherwise Tick would have acted
 			at = e.now + tickRetry
 		}
 		e.tickDue = min(e.tickDue, at)

@@ -6,9 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unexpected is an entry of the queue of unexpected messages: a record of the engine, or a digest while the message
-// rests. There may be millions of digests, so they have no pointers and no entry in an inbox, and are as small as
-// possible.
+// unexpected is an entry in the queue of unexpected messages: an inbound record, or a digest if the message rests.
+// Digests are as small as possible, without pointers and without an entry in an inbox, because there may be millions.
 type unexpected struct {
 	inbound *inbound // nil if the message rests
 
@@ -18,16 +17,16 @@ type unexpected struct {
 	source   int32
 	tag      int32
 	datatype protocol.Datatype
-	eager    bool // the message is complete, in payload
+	eager    bool // payload holds the complete message
 	payload  [extended.MaxInline]byte
 }
 
-// defaultRestAbove is the number of unexpected messages in a communicator above which further messages rest. Resting is
-// not worthwhile for a few messages that are matched soon.
+// defaultRestAbove is the number of unexpected messages in a communicator above which further messages rest. Fewer
+// messages are likely to be matched soon, so that resting is not worthwhile.
 const defaultRestAbove = 64
 
-// restMessage releases the record of a message that waits for a receive, if it is complete and small, or only
-// announced. An advertised message keeps its record, because there are at most 64 such messages.
+// restMessage replaces the record of an unexpected message by a digest, if the message is complete and small, or only
+// announced. An advertised message keeps its record: there are at most 64 of them.
 func (l *extendedLink) restMessage(in *inbound) {
 	m := l.p.e.matching.forComm(in.comm)
 	if m.Unexpected() <= l.p.e.matching.restThreshold || in.handle.Index() == 0 || in.recv != nil || in.accepted ||
@@ -48,8 +47,8 @@ func (l *extendedLink) restMessage(in *inbound) {
 	l.p.e.matching.inbounds.retire(in)
 }
 
-// wakeRecord returns the record of an unexpected message in a communicator; order is its position among all
-// arrived messages. A message that rests is woken.
+// wakeRecord returns the record of an unexpected message in a communicator, which it restores if the message rests.
+// order is the position of the message among all arrived messages.
 func (x *matching) wakeRecord(u *unexpected, comm uint32, order uint64) *inbound {
 	if u.inbound != nil {
 		return u.inbound
@@ -71,7 +70,7 @@ func (x *matching) wakeRecord(u *unexpected, comm uint32, order uint64) *inbound
 	return in
 }
 
-// wakeMessage restores a message that rested.
+// wakeMessage returns a resting message to the state machine and the inbox.
 func (l *extendedLink) wakeMessage(in *inbound) {
 	l.touchedConn().Wake(&extended.RestingMessage{
 		Message: in.id, Comm: in.comm, Tag: uint32(in.tag), Length: in.bytes, Datatype: in.datatype,
@@ -80,7 +79,7 @@ func (l *extendedLink) wakeMessage(in *inbound) {
 	l.inbox.add(in.id, in)
 }
 
-// onRestingLost forgets a resting message that will never be complete; index is its position in its queue.
+// onRestingLost removes a resting message that will never be complete. index is the index of its handle in the queue.
 func (l *extendedLink) onRestingLost(num extended.Message, index uint32) {
 	for _, m := range l.p.e.matching.matchers {
 		if u, h, ok := m.UnexpectedAt(index); ok && u.inbound == nil && u.num == num && int(u.source) == l.p.rank {
@@ -90,14 +89,14 @@ func (l *extendedLink) onRestingLost(num extended.Message, index uint32) {
 	}
 }
 
-// onRestsLost forgets all resting messages that are not complete.
+// onRestsLost removes all incomplete resting messages of the peer.
 func (l *extendedLink) onRestsLost() {
 	for _, m := range l.p.e.matching.matchers {
 		m.DeleteUnexpected(func(u unexpected) bool { return u.inbound == nil && !u.eager && int(u.source) == l.p.rank })
 	}
 }
 
-// status returns the status for the probe that finds the message.
+// status returns the status for a probe that finds the message.
 func (u *unexpected) status(comm uint32) Status {
 	if u.inbound != nil {
 		return u.inbound.status()

@@ -9,27 +9,28 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Waiting is a pending operation and the reason why it waits. Status, errors, counters and warnings are based on it.
+// Waiting describes a pending operation and the reason for its wait. Status, errors, counters and warnings derive from
+// it.
 type Waiting struct {
 	state.Pending
-	// NotBegun means that no part of a send has been sent yet, because of earlier sends or for lack of credit.
+	// NotBegun means that no part of a send has been transmitted yet, because of earlier sends or for lack of credit.
 	NotBegun bool
-	// IsTransferring means that a transfer is in progress, so that Close waits for it.
+	// IsTransferring means that a transfer is in progress, which Close waits for.
 	IsTransferring bool
-	// Elapsed is the time since Since, and facts are the facts that Text describes. Both are set only in results of the
-	// engine's methods.
+	// Elapsed is the time since Since, and facts holds the facts that Text describes. Both are set only in results of
+	// the engine's methods.
 	Elapsed time.Duration
 	facts   *state.WaitFacts
 
-	// blocksPair means that no other operation of the pair and direction can begin before it ends.
+	// blocksPair means that no other operation of the pair in the same direction can begin before this one ends.
 	blocksPair bool
 	peer       *peer              // nil for this rank or any
 	req        *Request           // nil if it is detached
 	send       extended.SendState // of a send of the extended profile
 }
 
-// eachWait calls yield for every pending operation: first those in the peers' state machines, then the
-// receives that no message has matched, of each communicator in order of posting.
+// eachWait calls yield for every pending operation: first the operations in the peers' state machines, then the
+// unmatched receives, per communicator in posting order, and last the calls that wait in shared buffers.
 func eachWait(core *Core, yield func(*Waiting)) {
 	for _, p := range core.peers {
 		if p == nil {
@@ -55,7 +56,7 @@ func eachWait(core *Core, yield func(*Waiting)) {
 	})
 }
 
-// postedWaits yields the receives of a communicator that no message has matched, oldest first.
+// postedWaits yields the unmatched receives of a communicator, oldest first.
 func postedWaits(e *Core, m *matcher) func(yield func(*Waiting) bool) {
 	return func(yield func(*Waiting) bool) {
 		var w Waiting
@@ -107,7 +108,7 @@ func waitOf(core *Core, request *Request) Waiting {
 	return w
 }
 
-// postedBefore returns the number of receives that take precedence over request for a message that matches them all.
+// postedBefore returns the number of receives that take precedence over request for a message that matches all of them.
 func postedBefore(core *Core, request *Request) int {
 	n := 0
 	if request.p != nil {
@@ -143,7 +144,7 @@ func waitError(e *Core, r *Request, cause error) *WaitError {
 // detached reports whether a send continues without its caller.
 func (w *Waiting) detached() bool { return w.Send && (w.req == nil || w.req.detached) }
 
-// Text describes the wait, without its age. It is empty for a Waiting that is not from an engine.
+// Text describes the wait, without its duration. It is empty for a Waiting that no method of the engine returned.
 func (w *Waiting) Text() string {
 	if w.facts == nil {
 		return ""
@@ -151,7 +152,7 @@ func (w *Waiting) Text() string {
 	return w.facts.Text()
 }
 
-// fillFacts sets Elapsed, and copies the facts that describe the wait.
+// fillFacts sets Elapsed, and copies the facts that explain the wait.
 func (w *Waiting) fillFacts(e *Core, facts *state.WaitFacts) {
 	w.Elapsed = e.now - w.Since
 	facts.Pending, facts.Detached = w.Pending, w.detached()
@@ -203,7 +204,7 @@ func (e *Core) Waits(atLeast time.Duration) []Waiting {
 	return ws
 }
 
-// ActiveTransfers returns the messages for which Close is waiting. The caller holds the lock.
+// ActiveTransfers returns the messages that Close is waiting for. The caller holds the lock.
 func (e *Core) ActiveTransfers() []Waiting {
 	var ws []Waiting
 	named := map[*peer]bool{}
@@ -216,7 +217,7 @@ func (e *Core) ActiveTransfers() []Waiting {
 		}
 	})
 	for _, p := range e.peers {
-		if p != nil && p.busy() && !named[p] { // no message is left, only its acknowledgement
+		if p != nil && p.busy() && !named[p] { // only acknowledgements are outstanding
 			var w Waiting
 			w.Local, w.Remote, w.Since = uint32(e.rank), uint32(p.rank), e.now
 			w.facts = &state.WaitFacts{Pending: w.Pending, Unacknowledged: true}

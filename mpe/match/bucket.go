@@ -2,13 +2,13 @@ package match
 
 import "math/bits"
 
-// A bucket holds the heads of up to five FIFOs, each with a tag of 12 bits. A lookup compares all five tags at
-// once, as an associative memory does. About one lookup in a thousand touches the node of another key, and no
-// branch depends on the lane of a head.
+// A bucket holds the heads of up to five FIFOs, each with a 12-bit tag. A lookup compares all five tags at once, as an
+// associative memory does, without a branch that depends on the lane. About one lookup in a thousand reads the node of
+// another key.
 type bucket struct {
 	tags uint64 // five lanes; a lane in use has its top bit set
-	// heads holds the head in each lane, or 0 in an unused lane. The extra element is the first head for which
-	// there was no free lane; the lane number of a failed match leads there.
+	// heads holds the head in each lane, or 0 for an unused lane. The extra element is the first head without a lane. A
+	// failed match returns its index, so that a lookup continues there without a branch.
 	heads [lanes + 1]uint32
 }
 
@@ -20,19 +20,20 @@ const (
 	laneMask = 1<<laneBits - 1
 )
 
-// tagOf extracts bits of a hash that do not choose its bucket.
+// tagOf returns the tag for a hash, made of bits that do not select the bucket.
 func tagOf(h uint64) uint64 {
 	return h>>40&(laneMask>>1) | 1<<(laneBits-1)
 }
 
-// match returns the top bits of the lanes with the tag of h. Only the lowest bit is reliable: a higher one
-// may be a false match.
+// match returns a mask with the top bit of each lane whose tag is the tag of h. Only the lowest set bit is reliable:
+// higher bits may be false matches.
 func (b *bucket) match(h uint64) uint64 {
 	x := b.tags ^ tagOf(h)*lowBits
 	return (x - lowBits) &^ x & topBits
 }
 
-// lane returns the number of the lowest lane of a match, or lanes if there is no match. It divides by laneBits.
+// lane returns the lowest lane in a result of match, or lanes if there is no match. The multiplication and shift divide
+// by laneBits.
 func lane(match uint64) uint32 { return uint32(bits.TrailingZeros64(match)) * 43 >> 9 }
 
 // free empties a lane.

@@ -1,9 +1,9 @@
 // Package match implements the message matching of one communicator: the queue of posted receives (PRQ) and
 // the queue of unexpected messages (UMQ), keyed by source and tag, with MPI's wildcards and MPI's order.
 //
-// It is pure code. It must never lock, start a goroutine, read a clock, use a socket, log, or depend on the
-// order of a Go map: the same calls give the same results. It never reads the receives and messages that it
-// stores, and retains none after its removal. A Matcher is not safe for concurrent use.
+// It is pure code. It must never lock, start a goroutine, read a clock, use a socket, log, or depend on the order of a
+// Go map: the same calls give the same results. It never reads the receives and messages that it stores, and does not
+// retain them after their removal. A Matcher is not safe for concurrent use.
 //
 // # Tables and order
 //

@@ -1,7 +1,7 @@
 package match
 
-// insertEntry inserts entry i, whose node n is already in the queue's order, into the FIFO of its key. Its position in
-// the FIFO is determined by its seq, and is nearly always the end.
+// insertEntry inserts entry i, whose node n is already in the queue's order, into the FIFO of its key. Its seq
+// determines the position in the FIFO, which is nearly always the end.
 func (t *table) insertEntry(i uint32, n *node) {
 	h := hash(n.key | t.wildMask)
 	b := t.bucket(h)
@@ -12,13 +12,13 @@ func (t *table) insertEntry(i uint32, n *node) {
 	*t.link(i, n) = link{0, i | headBit}
 	t.addHead(b, h, i)
 	t.fifoCount++
-	if 4*t.fifoCount > 7*int(t.bucketCount) { // hardly any bucket runs out of lanes
+	if 4*t.fifoCount > 7*int(t.bucketCount) { // few buckets run out of lanes at this load
 		t.splitBucket()
 	}
 }
 
-// appendFIFO is insertEntry for a key that already has a FIFO, and reports false if the key has none. f may be the head
-// of another key's FIFO.
+// appendFIFO inserts an entry into the existing FIFO of its key, and reports false if the key has no FIFO. f is the
+// head that a lookup of the tag found, which may belong to another key.
 func (t *table) appendFIFO(f head, h uint64, i uint32, n *node) bool {
 	if key := n.key | t.wildMask; f.n.key|t.wildMask != key {
 		if f = t.search(f.b, h, key); f.i == 0 {
@@ -38,7 +38,7 @@ func (t *table) appendFIFO(f head, h uint64, i uint32, n *node) bool {
 	return true
 }
 
-// insertOlder is appendFIFO for an entry that is older than the last entry of the FIFO.
+// insertOlder inserts an entry that is older than the last entry of its FIFO.
 func (t *table) insertOlder(f head, i uint32, n *node) {
 	first, own := t.link(f.i, f.n), t.link(i, n)
 	if n.seq < f.n.seq {
@@ -68,7 +68,7 @@ func (t *table) dropHead(f head) {
 	}
 }
 
-// removeEntry removes entry i from its FIFO, at any position.
+// removeEntry removes entry i from any position in its FIFO.
 func (t *table) removeEntry(i uint32, n *node) {
 	l := t.link(i, n)
 	switch {

@@ -1,22 +1,21 @@
 package match
 
-// Handle identifies a queued entry; the zero Handle identifies none. Once the entry is removed from its
-// queue, by a match or otherwise, the handle is stale, and every method that takes it reports false: a handle
-// is never reused.
+// Handle identifies a queued entry; the zero Handle identifies no entry. A handle becomes stale when its entry leaves
+// the queue, by a match or otherwise. Handles are never reused, so every method reports false for a stale handle.
 type Handle struct {
 	seq   uint64
 	index uint32
-	gen   uint32 // of a restored entry; 0 for other entries, whose seq is new
+	gen   uint32 // nonzero for a restored entry, because its seq is not unique
 }
 
-// Index returns the number of the entry, which is unique in its queue while the entry is queued. It is 0 for
-// the zero Handle only.
+// Index returns the number of the entry, which is unique in its queue while the entry is queued. Only the zero Handle
+// returns 0.
 func (h Handle) Index() uint32 { return h.index }
 
-// Order returns the position of a queued message among all messages that arrived, as Matcher.Order does.
+// Order returns the position of a queued message among all arrived messages, as Matcher.Order does.
 func (h Handle) Order() uint64 { return h.seq }
 
-// lookup returns the entry of a handle, or 0.
+// lookup returns the entry number of a handle, or 0 if the handle is stale.
 func (q *queue) lookup(handle Handle) uint32 {
 	if handle.index == 0 || handle.index > q.lastIndex {
 		return 0

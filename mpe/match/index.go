@@ -1,10 +1,10 @@
 package match
 
-// index finds the entries of a queue by a part of their keys. It shares the entries of the queue, but has its own
-// links.
+// index finds the entries of a queue by source alone or by tag alone. It shares the queue's entries, but links them
+// separately.
 type index struct{ table }
 
-// buildIndex creates the index of class c for the queued entries.
+// buildIndex creates the index of class c from the queued entries.
 func (q *queue) buildIndex(c class) *index {
 	x := &index{}
 	x.slab, x.wildMask = q.slab, masks[c]
@@ -17,7 +17,7 @@ func (q *queue) buildIndex(c class) *index {
 	return x
 }
 
-// add enters entry i of the queue, whose node is n.
+// add inserts entry i of the queue, whose node is n.
 func (x *index) add(q *queue, i uint32, n *node) {
 	x.slab = q.slab // may have grown
 	x.links.grow(i)

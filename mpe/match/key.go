@@ -2,10 +2,10 @@ package match
 
 import "math/bits"
 
-// AnySource and AnyTag are the wildcards of receives and probes. Sources and tags of messages are 0 or greater.
+// AnySource and AnyTag are the wildcards of receives and probes. The sources and tags of messages are never negative.
 const AnySource, AnyTag int32 = -1, -1
 
-// A key holds the source in its upper half and the tag in its lower half. A half that is a wildcard is all ones.
+// A key holds the source in its upper half and the tag in its lower half. A wildcard sets all bits of its half.
 const (
 	anySourceBits uint64 = 0xFFFFFFFF_00000000
 	anyTagBits    uint64 = 0x00000000_FFFFFFFF
@@ -24,7 +24,7 @@ const (
 
 const classBits = 2 // size of a class
 
-// masks turn the key of a message into the matching key of class c.
+// masks[c], ORed to the key of a message, yields the key of class c that matches the message.
 var masks = [numClasses]uint64{0, anyTagBits, anySourceBits, anySourceBits | anyTagBits}
 
 func makeKey(source, tag int32) uint64 {
@@ -39,9 +39,9 @@ func classOf(key uint64) class {
 	return class(uint32(key)>>31 | uint32(key>>63)<<1)
 }
 
-// hash folds two full products, so that consecutive tags, and sources at any stride, spread both over the low bits,
-// which choose a bucket, and over the high bits, which form tags. One product is not enough. The factors are digits
-// of pi and of the golden ratio, made odd.
+// hash folds two 128-bit products. A single product would not spread consecutive tags, and sources at any stride, well
+// enough over both the low bits, which select a bucket, and the high bits, which form tags. The constants are digits of
+// pi and of the golden ratio; the factors are odd.
 func hash(key uint64) uint64 {
 	hi, lo := bits.Mul64(key^0x243F6A8885A308D3, 0x9E3779B97F4A7C15)
 	hi, lo = bits.Mul64(hi^lo, 0x13198A2E03707345)

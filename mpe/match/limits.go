@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// DefaultLimit is the maximum number of entries in a queue unless Limits sets another.
+// DefaultLimit is the default maximum number of entries in a queue.
 const DefaultLimit = 1 << 20
 
-// Limits bounds the memory of a Matcher. It counts entries; 0 or less means DefaultLimit, and more than
-// 1<<30 means 1<<30.
+// Limits bounds the number of entries in the queues of a Matcher, and thereby its memory. Zero or less means
+// DefaultLimit. The maximum is 1<<30; larger values mean 1<<30.
 type Limits struct {
 	Posted     int // receives in the PRQ
 	Unexpected int // messages in the UMQ
@@ -32,7 +32,7 @@ const maxLimit = (math.MaxInt32 + 1) / 2
 // ErrFull matches every *FullError.
 var ErrFull = errors.New("match: queue full")
 
-// FullError reports that an entry could not be queued because its queue was at its limit.
+// FullError is the error of an entry that could not be queued because its queue was at its limit.
 type FullError struct {
 	Queue Queue
 	Limit int // entries
@@ -50,8 +50,8 @@ func (e *FullError) Error() string {
 // Unwrap returns ErrFull.
 func (e *FullError) Unwrap() error { return ErrFull }
 
-// KeyError reports an invalid source or tag. The source and tag of a message must be 0 or greater. A receive may
-// also have AnySource or AnyTag.
+// KeyError reports an invalid source or tag. The source and tag of a message must not be negative. A receive may also
+// use AnySource or AnyTag.
 type KeyError struct {
 	Queue       Queue // Unexpected for a message, Posted for a receive
 	Source, Tag int32
@@ -65,11 +65,11 @@ func (e *KeyError) Error() string {
 		e.Source, e.Tag)
 }
 
-// OrderError reports an invalid order in a call of Restore or Repost: Order or PostOrder has never returned it, or
-// another queued entry has it.
+// OrderError reports an invalid order argument of Restore or Repost: either Order or PostOrder never returned it, or it
+// belongs to another queued entry.
 type OrderError struct {
 	Queue       Queue  // Unexpected for a message, Posted for a receive
-	Order, Last uint64 // the requested order, and the last one assigned
+	Order, Last uint64 // the invalid order, and the last assigned order
 }
 
 func (e *OrderError) Error() string {

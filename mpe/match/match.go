@@ -1,15 +1,14 @@
 package match
 
-// Matcher holds the PRQ and the UMQ of a communicator. R is the type of the caller's receives, and M is the type of
-// its messages; both are usually pointers. A removed entry is not retained. A Matcher is not safe for concurrent
-// use.
+// Matcher holds the PRQ and the UMQ of a communicator. R is the type of the caller's receives, and M the type of its
+// messages; both are usually pointers. A Matcher does not retain removed entries. It is not safe for concurrent use.
 type Matcher[R, M any] struct {
 	receives    store[R]
 	messages    store[M]
 	clock       uint64 // last number assigned to an entry
 	lastArrival uint64 // last number assigned to a message
 	lastPosting uint64 // last number assigned to a receive
-	lastTaken   uint64 // number of the message that a receive took last
+	lastTaken   uint64 // number of the queued message that a receive matched last
 	prqFull     *FullError
 	umqFull     *FullError
 	prq, umq    queue
@@ -25,10 +24,10 @@ func New[R, M any](l Limits) *Matcher[R, M] {
 	return m
 }
 
-// Post posts a receive of messages from source with tag; either may be a wildcard. If unexpected messages match,
-// Post removes the oldest from the UMQ and returns it, with ok = true and a zero handle. Otherwise Post queues the
-// receive and returns its handle. The error is a *FullError if the PRQ is at its limit, and a *KeyError if source
-// or tag is below -1; then nothing is queued. PostOrder returns the position of the receive, for Repost.
+// Post posts a receive for a message from source with tag; either may be a wildcard. If unexpected messages match, Post
+// removes the oldest from the UMQ and returns it, with ok = true and a zero handle. Otherwise Post queues the receive
+// and returns its handle. If the PRQ is at its limit, or source or tag is below -1, Post queues nothing and returns a
+// *FullError or a *KeyError. PostOrder then returns the position of the receive, for Repost.
 func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, handle Handle, err error) {
 	if source < AnySource || tag < AnyTag {
 		return msg, false, handle, &KeyError{Queue: Posted, Source: source, Tag: tag}
@@ -49,14 +48,14 @@ func (m *Matcher[R, M]) Post(source, tag int32, r R) (msg M, ok bool, handle Han
 	return msg, false, Handle{seq: m.clock, index: i}, nil
 }
 
-// PostOrder returns the position of the last posted receive among all posted receives, whether it matched or was
-// queued. It is 0 before the first Post.
+// PostOrder returns the position of the last receive among all posted receives, whether it matched or was queued, or 0
+// before the first Post.
 func (m *Matcher[R, M]) PostOrder() uint64 { return m.lastPosting }
 
-// Repost is Post for a receive that matched a message which then turned out not to exist. If it is queued, it
-// regains its old position, before every receive that was posted after it; order is the result of PostOrder after
-// its Post. In addition to the errors of Post, it may return an *OrderError. Repost takes time linear in the number
-// of younger queued receives, and does not change PostOrder.
+// Repost is Post for a receive whose matching message turned out not to exist. order must be the result of PostOrder
+// after the receive's Post: if Repost queues the receive, the receive regains this position, before all receives posted
+// later. In addition to the errors of Post, Repost may return an *OrderError. It takes time linear in the number of
+// younger queued receives, and does not change PostOrder.
 func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok bool, handle Handle, err error) {
 	if source < AnySource || tag < AnyTag {
 		return msg, false, handle, &KeyError{Queue: Posted, Source: source, Tag: tag}
@@ -80,10 +79,10 @@ func (m *Matcher[R, M]) Repost(source, tag int32, r R, order uint64) (msg M, ok 
 	return msg, false, handle, nil
 }
 
-// Arrive presents a message from source with tag. If posted receives match, Arrive removes the oldest from the PRQ
-// and returns it, with ok = true and a zero handle. Otherwise Arrive queues the message and returns its handle. The
-// error is a *FullError if the UMQ is at its limit, and a *KeyError if source or tag is negative; then nothing is
-// queued. Order returns the position of the message, for Restore.
+// Arrive matches an arrived message from source with tag. If posted receives match, Arrive removes the oldest from the
+// PRQ and returns it, with ok = true and a zero handle. Otherwise Arrive queues the message and returns its handle. If
+// the UMQ is at its limit, or source or tag is negative, Arrive queues nothing and returns a *FullError or a *KeyError.
+// Order then returns the position of the message, for Restore.
 func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, handle Handle, err error) {
 	if source < 0 || tag < 0 {
 		return r, false, handle, &KeyError{Queue: Unexpected, Source: source, Tag: tag}
@@ -102,7 +101,7 @@ func (m *Matcher[R, M]) Arrive(source, tag int32, msg M) (r R, ok bool, handle H
 	return r, false, Handle{seq: m.clock, index: i}, nil
 }
 
-// Match is Arrive for a message that must not be queued if no receive matches it.
+// Match is Arrive without queueing: if no receive matches the message, it returns ok = false.
 func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 	if source < 0 || tag < 0 {
 		return r, false
@@ -110,17 +109,17 @@ func (m *Matcher[R, M]) Match(source, tag int32) (r R, ok bool) {
 	return m.matchPosted(makeKey(source, tag))
 }
 
-// Order returns the position of the last message among all messages that arrived, whether it matched or was queued.
-// It is 0 before the first Arrive.
+// Order returns the position of the last message among all arrived messages, whether it matched or was queued, or 0
+// before the first Arrive.
 func (m *Matcher[R, M]) Order() uint64 { return m.lastArrival }
 
-// TakenOrder returns the position, among all messages that arrived, of the last queued message that a Post or Repost
-// returned. It is 0 before the first such message.
+// TakenOrder returns the position, among all arrived messages, of the queued message that Post or Repost returned last,
+// or 0 if they have returned none.
 func (m *Matcher[R, M]) TakenOrder() uint64 { return m.lastTaken }
 
-// Restore is Arrive for a message that matched a receive which was then detached. If it is queued, it regains its
-// old position, before every message that arrived after it; order is the result of Order after its Arrive. In
-// addition to the errors of Arrive, it may return an *OrderError. Restore takes time linear in the number of
+// Restore is Arrive for a message whose matching receive was detached. order must be the result of Order after the
+// message's Arrive: if Restore queues the message, the message regains this position, before all messages that arrived
+// later. In addition to the errors of Arrive, Restore may return an *OrderError. It takes time linear in the number of
 // younger queued messages, and does not change Order.
 func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok bool, handle Handle, err error) {
 	if source < 0 || tag < 0 {
@@ -143,8 +142,8 @@ func (m *Matcher[R, M]) Restore(source, tag int32, msg M, order uint64) (r R, ok
 	return r, false, handle, nil
 }
 
-// CancelPosted removes a receive from the PRQ. It reports false if the handle identifies no queued receive,
-// for instance because it has matched.
+// CancelPosted removes a receive from the PRQ. It reports false if the receive is no longer queued, for instance
+// because it has matched.
 func (m *Matcher[R, M]) CancelPosted(h Handle) (r R, ok bool) {
 	i := m.prq.lookup(h)
 	if i == 0 {
@@ -154,8 +153,8 @@ func (m *Matcher[R, M]) CancelPosted(h Handle) (r R, ok bool) {
 	return m.receives.take(i), true
 }
 
-// RemoveUnexpected removes from the UMQ a message that its sender has cancelled. It reports false if the
-// handle identifies no queued message.
+// RemoveUnexpected removes a message from the UMQ without a receive. It reports false if the message is no longer
+// queued.
 func (m *Matcher[R, M]) RemoveUnexpected(h Handle) (msg M, ok bool) {
 	i := m.umq.lookup(h)
 	if i == 0 {
@@ -165,7 +164,7 @@ func (m *Matcher[R, M]) RemoveUnexpected(h Handle) (msg M, ok bool) {
 	return m.messages.take(i), true
 }
 
-// Replace replaces the stored value of a queued message. It reports false if the handle identifies no queued message.
+// Replace replaces the stored value of a queued message. It reports false if the message is no longer queued.
 func (m *Matcher[R, M]) Replace(h Handle, msg M) bool {
 	i := m.umq.lookup(h)
 	if i == 0 {
@@ -175,8 +174,8 @@ func (m *Matcher[R, M]) Replace(h Handle, msg M) bool {
 	return true
 }
 
-// UnexpectedAt returns the queued message whose handle has the given Index, and its handle. It reports false
-// if no queued message has it.
+// UnexpectedAt returns the queued message with the given Handle.Index, and its handle. It reports false if there is no
+// such message.
 func (m *Matcher[R, M]) UnexpectedAt(index uint32) (msg M, h Handle, ok bool) {
 	if index == 0 || index > m.umq.lastIndex || m.umq.nodeAt(index).seq == 0 {
 		return msg, h, false
@@ -184,8 +183,8 @@ func (m *Matcher[R, M]) UnexpectedAt(index uint32) (msg M, h Handle, ok bool) {
 	return *m.messages.slot(index), Handle{seq: m.umq.nodeAt(index).seq, index: index, gen: m.umq.cold(index).gen}, true
 }
 
-// DeleteUnexpected removes from the UMQ the messages for which del returns true. It calls del for each message in
-// the UMQ, oldest first; del must not call methods that change the queues.
+// DeleteUnexpected calls del for each message in the UMQ, oldest first, and removes the message if del returns true.
+// del must not call methods that change the queues.
 func (m *Matcher[R, M]) DeleteUnexpected(del func(msg M) bool) {
 	for i := m.umq.oldest(); i != 0; {
 		younger := m.umq.nodeAt(i).younger
@@ -197,8 +196,8 @@ func (m *Matcher[R, M]) DeleteUnexpected(del func(msg M) bool) {
 	}
 }
 
-// Probe returns the unexpected message that a receive from source with tag would get, and leaves it queued. It
-// finds no message if source or tag is below -1.
+// Probe returns the unexpected message that a receive from source with tag would match, and leaves it queued. No
+// message matches a source or tag below -1.
 func (m *Matcher[R, M]) Probe(source, tag int32) (msg M, ok bool) {
 	if f := m.probe(source, tag); f.i != 0 {
 		return *m.messages.slot(f.i), true
@@ -222,7 +221,7 @@ func (m *Matcher[R, M]) probe(source, tag int32) (f head) {
 	return m.umq.findMessage(makeKey(source, tag))
 }
 
-// matchPosted removes the oldest receive that matches a message from the PRQ.
+// matchPosted removes the oldest matching receive of a message from the PRQ, and returns it.
 func (m *Matcher[R, M]) matchPosted(key uint64) (r R, ok bool) {
 	var f head
 	switch {
@@ -252,13 +251,13 @@ func (m *Matcher[R, M]) Posted() int { return m.prq.length }
 // Unexpected returns the number of messages in the UMQ.
 func (m *Matcher[R, M]) Unexpected() int { return m.umq.length }
 
-// EachPosted calls yield for every receive in the PRQ, oldest first, until it returns false. yield must not call
+// EachPosted calls yield for each receive in the PRQ, oldest first, until yield returns false. yield must not call
 // methods that change the queues.
 func (m *Matcher[R, M]) EachPosted(yield func(source, tag int32, r R) bool) {
 	each(&m.prq, &m.receives, yield)
 }
 
-// EachUnexpected calls yield for every message in the UMQ, oldest first, until it returns false. yield must not call
+// EachUnexpected calls yield for each message in the UMQ, oldest first, until yield returns false. yield must not call
 // methods that change the queues.
 func (m *Matcher[R, M]) EachUnexpected(yield func(source, tag int32, msg M) bool) {
 	each(&m.umq, &m.messages, yield)

@@ -1,6 +1,6 @@
 package match
 
-// queue is the PRQ or the UMQ without the stored values.
+// queue is the PRQ or the UMQ, without the stored receives or messages.
 type queue struct {
 	table
 	free       uint32 // head of the list of freed entries
@@ -24,12 +24,12 @@ func (q *queue) init(limit int) {
 func (q *queue) oldest() uint32   { return q.nodeAt(0).younger }
 func (q *queue) youngest() uint32 { return q.nodeAt(0).older }
 
-// isExact reports whether no entry has a wildcard.
+// isExact reports whether the keys of all entries are free of wildcards.
 func (q *queue) isExact() bool { return q.count[exact] == q.length }
 
-// findReceive returns the oldest posted receive that matches a message, if some receives have wildcards. It compares
-// the heads of all classes in use. To skip a class because its oldest receive is younger than a match found so far
-// would save nothing: in a deep queue, nearly every class has an older receive, for other messages.
+// findReceive returns the oldest posted receive that matches a message, for a queue with wildcards. It compares the
+// matching heads of all classes in use. Skipping a class whose oldest receive is younger than a match found so far
+// would save nothing: in a deep queue, nearly every class contains an older receive, for other messages.
 func (q *queue) findReceive(key uint64) head {
 	var found [numClasses]head
 	const none = never << classBits
@@ -55,8 +55,8 @@ func (q *queue) findReceive(key uint64) head {
 	return found[oldest&(1<<classBits-1)]
 }
 
-// lesser returns the lesser of two numbers below 1<<63. Unlike min, it does not branch: the class of the
-// oldest receive is practically random.
+// lesser returns the lesser of two numbers below 1<<63. Unlike min, it does not branch, because no branch predictor can
+// predict the class of the oldest receive.
 func lesser(a, b uint64) uint64 {
 	return b + (a-b)&uint64(int64(a-b)>>63)
 }
@@ -78,10 +78,10 @@ func (q *queue) findMessage(key uint64) head {
 	if i == 0 {
 		return head{}
 	}
-	return q.locate(i, q.nodeAt(i)) // the oldest message for a part of the key is also the head for its whole key
+	return q.locate(i, q.nodeAt(i)) // the oldest entry of an index is also the head of the FIFO of its full key
 }
 
-// push queues a new entry before entry y, or at the end if y is 0.
+// push queues a new entry before entry y, or at the end if y is 0, and returns its number.
 func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	i := q.free
 	if i == 0 {
@@ -104,7 +104,7 @@ func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	return i
 }
 
-// take removes a matched entry. The caller removes its value from the store.
+// take removes a matched entry, the head of its FIFO. The caller removes its value from the store.
 func (q *queue) take(f head) {
 	if f.n.next == 0 && f.lane < lanes {
 		f.b.free(f.lane)
@@ -115,15 +115,15 @@ func (q *queue) take(f head) {
 	q.release(f.i, f.n)
 }
 
-// remove removes any entry. The caller removes its value from the store.
+// remove removes an entry at any position. The caller removes its value from the store.
 func (q *queue) remove(i uint32) {
 	n := q.nodeAt(i)
 	q.removeEntry(i, n)
 	q.release(i, n)
 }
 
-// release removes an entry that is no longer in the table from the remaining structures, and adds it to the free
-// list. The next queued entry reuses it, while its cache lines are still warm.
+// release removes an entry, which is no longer in the table, from the queue's order and from the indexes, and adds it
+// to the front of the free list, so that the next entry reuses it while its cache lines are warm.
 func (q *queue) release(i uint32, n *node) {
 	q.nodeAt(n.older).younger = n.younger
 	q.nodeAt(n.younger).older = n.older

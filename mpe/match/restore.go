@@ -1,6 +1,7 @@
 package match
 
-// restore queues an entry at the position of its seq. It returns the zero Handle if that position is occupied.
+// restore queues an entry at the position of its seq. It returns the zero Handle if another entry occupies that
+// position.
 func (q *queue) restore(key, seq uint64) Handle {
 	older := q.youngestUpTo(seq)
 	if older != 0 && q.nodeAt(older).seq == seq {
@@ -27,7 +28,7 @@ func (q *queue) youngestUpTo(seq uint64) uint32 {
 	return i
 }
 
-// forget clears the gen of a restored entry that is removed.
+// forget clears the gen of entry i, which is being removed, if it was restored.
 func (q *queue) forget(i uint32) {
 	if r := q.cold(i); r.gen != 0 {
 		r.gen = 0

@@ -1,7 +1,7 @@
 package match
 
-// Entries are numbered from 1 and stored in segments, so that growth copies nothing. Entry 0 is a sentinel:
-// its node closes the ring of the queue's order, and is read by a lookup that finds nothing.
+// Entries are numbered from 1 and stored in segments, so that growth copies nothing. Entry 0 is a sentinel: its node
+// closes the ring of the queue's order, and lookups that find nothing read it.
 const (
 	segBits = 8
 	segLen  = 1 << segBits
@@ -12,14 +12,14 @@ const (
 type node struct {
 	key, seq uint64
 	link     // in the FIFO of its key, or in the free list
-	// The queue's order, a ring that begins and ends at 0.
+	// Neighbours in the queue's order, a ring that begins and ends at entry 0.
 	older, younger uint32
 }
 
 // link is the position of an entry in a FIFO.
 type link struct {
 	next uint32
-	prev uint32 // in a head, the tail, with headBit
+	prev uint32 // in a head, the number of the tail ORed with headBit
 }
 
 const headBit = 1 << 31
@@ -29,11 +29,11 @@ const (
 	never = 1<<61 - 1           // above every seq
 )
 
-// coldFields holds the fields of an entry that hardly any operation needs. They are stored separately, so that they
-// take no space in the cache.
+// coldFields holds the rarely used fields of an entry. They are stored separately from the nodes, so that they do not
+// occupy cache lines.
 type coldFields struct {
 	chain uint32 // as in linkSegment
-	gen   uint32 // distinguishes the uses of an entry if seq is restored
+	gen   uint32 // distinguishes entries restored with the same seq
 }
 
 type segment struct {
@@ -55,13 +55,13 @@ func (s *slab) grow(i uint32) {
 	}
 }
 
-// links holds the positions of a queue's entries in the FIFOs of an index. The links are stored densely, because
-// adding or removing an entry touches the links of its neighbours.
+// links holds the links of a queue's entries in the FIFOs of an index. They are stored densely, because adding or
+// removing an entry also accesses the links of its neighbours.
 type links []*linkSegment
 
 type linkSegment struct {
 	links  [segLen]link
-	chains [segLen]uint32 // of a head without a lane: the next such head in the bucket
+	chains [segLen]uint32 // for a head without a lane, the next such head in the bucket
 }
 
 // grow allocates memory up to entry i.

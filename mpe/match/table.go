@@ -11,8 +11,8 @@ const (
 // for a rehash. It does not shrink.
 type table struct {
 	slab
-	links       links  // of an index; a queue's own table has its links in the nodes
-	wildMask    uint64 // of an index: mask of the half of the keys to ignore
+	links       links  // of an index; a queue's main table stores its links in the nodes
+	wildMask    uint64 // of an index: mask of the ignored half of the keys
 	buckets     []*[bucketSeg]bucket
 	bucketCount uint32 // buckets
 	mask        uint32 // the lowest 2^k-1 that covers all bucket numbers
@@ -32,9 +32,8 @@ func (t *table) init() {
 	t.bucketCount, t.mask = bucketSeg, bucketSeg-1
 }
 
-// bucket returns the bucket for a hash. The bucket's number is the hash under the mask, or, if no bucket has that
-// number, the same without the top bit of the mask. Which of the two applies is unpredictable, so the code has no
-// branch.
+// bucket returns the bucket for a hash. Its number is hash & mask, without the top bit of mask if that bucket does not
+// exist yet. The code does not branch, because the processor could not predict which case applies.
 func (t *table) bucket(h uint64) *bucket {
 	b := uint32(h) & t.mask
 	b &= t.mask>>1 | uint32(int32(b-t.bucketCount)>>31)
@@ -43,7 +42,7 @@ func (t *table) bucket(h uint64) *bucket {
 
 func (t *table) bucketAt(b uint32) *bucket { return &t.buckets[b>>bucketBits][b&bucketMask] }
 
-// link returns the position of entry i, whose node is n, in the FIFO of its key.
+// link returns the link of entry i, whose node is n, in the FIFO of its key.
 func (t *table) link(i uint32, n *node) *link {
 	if t.wildMask == 0 {
 		return &n.link
@@ -51,7 +50,7 @@ func (t *table) link(i uint32, n *node) *link {
 	return &t.links[i>>segBits].links[i&segMask]
 }
 
-// chain returns the successor of entry i, which is a head without a lane.
+// chain returns the successor of entry i in its bucket's list of heads without a lane.
 func (t *table) chain(i uint32) *uint32 {
 	if t.wildMask == 0 {
 		return &t.cold(i).chain
@@ -59,7 +58,7 @@ func (t *table) chain(i uint32) *uint32 {
 	return &t.links[i>>segBits].chains[i&segMask]
 }
 
-// find returns the head of the FIFO of a key.
+// find returns the head of the FIFO of a key, or a head with i = 0.
 func (t *table) find(key uint64) head {
 	h := hash(key)
 	b := t.bucket(h)
@@ -83,15 +82,15 @@ func (t *table) locate(i uint32, n *node) head {
 	return t.search(b, h, key)
 }
 
-// isOther reports whether entry i exists and has another key. It compiles to one branch, because it is often
-// practically random whether an entry exists.
+// isOther reports whether entry i exists and its key, has, is not key. It compiles to a single branch: a separate
+// branch for i would often be unpredictable.
 func isOther(has, key uint64, i uint32) bool {
 	x := has ^ key
 	return int64((x|-x)&-uint64(i)) < 0
 }
 
-// search is find for a key that shares its tag with another key in the bucket, or whose bucket has more heads than
-// lanes.
+// search is the slow path of find, for a key that shares its tag with another key in the bucket, or that is not in a
+// lane.
 func (t *table) search(b *bucket, h, key uint64) head {
 	for m := b.match(h); m != 0; m &= m - 1 {
 		if i := b.heads[lane(m)]; t.nodeAt(i).key|t.wildMask == key {
@@ -105,7 +104,7 @@ func (t *table) search(b *bucket, h, key uint64) head {
 	return head{t.nodeAt(i), b, i, lanes}
 }
 
-// addHead makes entry i a head of bucket b; h is its hash.
+// addHead adds entry i, whose hash is h, to bucket b as a head.
 func (t *table) addHead(b *bucket, h uint64, i uint32) {
 	free := ^b.tags & topBits
 	if free == 0 {
@@ -138,7 +137,7 @@ func (t *table) replace(f head, by uint32) {
 	}
 }
 
-// splitBucket adds a bucket, and redistributes the bucket that it splits.
+// splitBucket adds a bucket, and redistributes the heads of the bucket that it splits.
 func (t *table) splitBucket() {
 	if t.bucketCount > t.mask {
 		t.mask = t.mask<<1 | 1

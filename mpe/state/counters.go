@@ -11,25 +11,25 @@ import (
 // NumTypes is the length of tables indexed by protocol.Type.
 const NumTypes = handshake.NumTypes
 
-// RankCounters are the counters of an engine, since New, that belong to no particular peer.
+// RankCounters holds the counters of an engine that belong to no particular peer, counting from New.
 type RankCounters struct {
 	Rank int
 	// Posted and Unexpected are the current depths of the matching queues of all communicators.
 	Posted, Unexpected int
-	// AnySource is the oldest waiting receive from any source.
+	// AnySource describes the oldest waiting receive from any source.
 	AnySource OldestWait
 	// Drops counts packets from addresses that belong to no rank.
 	Drops DropCounts
-	// Collectives counts collective calls. Disagreements counts communicators whose members choose algorithms
-	// differently.
+	// Collectives counts collective calls. Disagreements counts communicators whose members are configured to choose
+	// different algorithms.
 	Collectives   []collective.CallCount
 	Disagreements uint64
 }
 
-// MessageCounts are the counters of messages with one peer, for states and for metrics.
+// MessageCounts counts the messages exchanged with one peer, for states and for metrics.
 type MessageCounts struct {
-	// Sent and Received count successful messages. Failed counts the others. A message longer than its receive
-	// counts as received and as failed.
+	// Sent and Received count successful messages, and Failed all others. A truncated message counts both as received
+	// and as failed.
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
 	Failed   uint64 `json:"failed"`
@@ -45,20 +45,19 @@ func (c *MessageCounts) Add(other *MessageCounts) {
 	c.Retransmissions += other.Retransmissions
 }
 
-// PeerCounters are the counters of one peer of an engine, since New.
+// PeerCounters holds the counters of one peer of an engine, counting from New.
 type PeerCounters struct {
 	Rank int
-	// Extended means that the peer has the extended profile.
+	// Extended means that the peer uses the extended profile.
 	Extended bool
 	MessageCounts
-	// SentBytes and ReceivedBytes are the payload of the messages counted in Sent and Received.
+	// SentBytes and ReceivedBytes count the payload bytes of the messages counted in Sent and Received.
 	SentBytes, ReceivedBytes uint64
-	// PacketsOut and PacketsIn count datagrams, or packets if the transport is a stream, by type. BytesOut and
-	// BytesIn are their size, including headers of the protocol. Received data that is not a packet is counted only
-	// in Drops.
+	// PacketsOut and PacketsIn count datagrams by type, or packets if the transport is a stream. BytesOut and BytesIn
+	// count their bytes, including the protocol's headers. Received data that is not a packet is counted only in Drops.
 	PacketsOut, PacketsIn [NumTypes]uint64
 	BytesOut, BytesIn     [NumTypes]uint64
-	// Unreachable counts messages, and links of the extended profile, that ended because the peer did not answer.
+	// Unreachable counts messages and sessions of the extended profile that ended because the peer did not answer.
 	Unreachable uint64
 	// Silent means that no packet from the peer has been received since it was last declared unreachable.
 	Silent bool
@@ -66,16 +65,16 @@ type PeerCounters struct {
 	Drops  DropCounts
 	Events EventCounts
 
-	// The current state. QueuedSends is the number of sends that have not begun, and InFlight is the number of
-	// other pending sends. InFlightPackets is the number of unacknowledged packets to an extended peer. RoundTrip
-	// is the smoothed round-trip time to it, or 0 before the first sample.
+	// The current state. QueuedSends is the number of sends that have not begun, and InFlight the number of other
+	// pending sends. For an extended peer, InFlightPackets is the number of unacknowledged packets, and RoundTrip the
+	// smoothed round-trip time, or 0 before the first sample.
 	QueuedSends, InFlight, InFlightPackets int
 	RoundTrip                              time.Duration
-	// OldestSend and OldestRecv are the oldest waiting messages.
+	// OldestSend and OldestRecv describe the oldest waiting send and receive.
 	OldestSend, OldestRecv OldestWait
 }
 
-// Depths are the lengths of a rank's queues at one moment.
+// Depths is a snapshot of the lengths of a rank's queues.
 type Depths struct {
 	// Posted and Unexpected are the lengths of the matching queues of all communicators.
 	Posted, Unexpected int
@@ -87,7 +86,7 @@ type Depths struct {
 type OldestWait struct {
 	// Waits is false if no message is waiting.
 	Waits bool
-	// Awaited is the packet that the message waits for; 0 if it is held back behind other messages.
+	// Awaited is the type of the packet that the message waits for, or 0 while the message is queued behind others.
 	Awaited protocol.Type
 	Elapsed time.Duration
 }

@@ -62,7 +62,7 @@ func (r DropReason) String() string { return nameOf("reason", dropNames[:], int(
 // MarshalText returns the name.
 func (r DropReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText decodes a name. A name that this version does not know becomes NumDropReasons.
+// UnmarshalText decodes a name. A name unknown to this version decodes as NumDropReasons.
 func (r *DropReason) UnmarshalText(name []byte) error {
 	*r = numDropReasons
 	if i := slices.Index(dropNames[:], string(name)); i >= 0 {
@@ -97,7 +97,7 @@ const (
 	EventResumed
 	EventWouldWedge
 	EventWithdrawn
-	// EventDiscarded means that a message was received for a program that no longer exists, and dropped.
+	// EventDiscarded means that a message for a program that no longer exists was received and dropped.
 	EventDiscarded
 	// Extended profile.
 	EventConnected
@@ -140,8 +140,8 @@ func nameOf(kind string, names []string, i int) string {
 	return fmt.Sprintf("%s(%d)", kind, i)
 }
 
-// DropCounts counts drops by reason, and EventCounts counts events. In JSON, they are objects whose keys are the
-// names of the non-zero counts.
+// DropCounts counts drops by reason, and EventCounts counts events. Both are JSON objects that map names to counts,
+// without the zero counts.
 type (
 	DropCounts  [NumDropReasons]uint64
 	EventCounts [NumEvents]uint64
@@ -175,13 +175,13 @@ func (c EventCounts) String() string {
 // MarshalJSON implements json.Marshaler.
 func (c DropCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], dropNames[:]) }
 
-// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
+// UnmarshalJSON implements json.Unmarshaler. It ignores names unknown to this version.
 func (c *DropCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], dropNames[:], b) }
 
 // MarshalJSON implements json.Marshaler.
 func (c EventCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], eventNames[:]) }
 
-// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
+// UnmarshalJSON implements json.Unmarshaler. It ignores names unknown to this version.
 func (c *EventCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], eventNames[:], b) }
 
 func marshalCounts(counts []uint64, names []string) ([]byte, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Engine is the state of a rank's engine at one moment, in the form that the control socket serves.
+// Engine is a snapshot of a rank's engine, in the JSON form served by the control socket.
 type Engine struct {
 	Rank  int    `json:"rank"`
 	Size  int    `json:"size"`
@@ -16,20 +16,21 @@ type Engine struct {
 	// Posted and Unexpected are the depths of the matching queues of all communicators.
 	Posted     int `json:"posted"`
 	Unexpected int `json:"unexpected"`
-	// AnySource is the oldest waiting receive from any source.
+	// AnySource describes the oldest waiting receive from any source, or is nil.
 	AnySource *Wait `json:"any_source,omitempty"`
-	// Calls are the pending collective calls. Collectives counts all calls since the start.
+	// Calls lists the pending collective calls. Collectives counts all calls since the start.
 	Calls       []collective.Snapshot  `json:"calls,omitempty"`
 	Collectives []collective.CallCount `json:"collectives,omitempty"`
-	// EndedCalls are the most recently completed collective calls, oldest first.
+	// EndedCalls lists the most recently completed collective calls, oldest first.
 	EndedCalls []collective.EndedCall `json:"ended_calls,omitempty"`
-	// Disagreements counts communicators whose members are configured differently for collective calls. Such
-	// communicators use the default table.
+	// Disagreements counts communicators whose members are configured to choose different algorithms, and which
+	// therefore use the default table.
 	Disagreements uint64 `json:"disagreements,omitempty"`
-	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop is the last such drop.
+	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop describes the last of them.
 	Dropped  DropCounts `json:"dropped,omitzero"`
 	LastDrop *Drop      `json:"last_drop,omitempty"`
-	// SinceLastEnd is the time in seconds since the last operation of the rank's program ended; nil if none has.
+	// SinceLastEnd is the time in seconds since an operation of the rank's program last ended; nil if none has ended
+	// yet.
 	SinceLastEnd *float64 `json:"ended_seconds"`
 	// LastFailed means that this operation failed.
 	LastFailed bool `json:"last_failed,omitempty"`
@@ -37,8 +38,8 @@ type Engine struct {
 	Uptime float64 `json:"engine_uptime_seconds,omitempty"`
 }
 
-// Describe sets the descriptions of waits and calls. It is separate so that the caller can do it without the
-// engine's lock.
+// Describe sets the descriptions of waits and calls. It does not need the engine's lock, unlike the rest of the
+// snapshot.
 func (e *Engine) Describe() {
 	e.AnySource.describe()
 	for i := range e.Peers {
@@ -66,8 +67,8 @@ type Peer struct {
 	Profile Profile `json:"profile"`
 	// Transport is set by the owner of the engine's transports, because the engine does not know it.
 	Transport Transport `json:"transport,omitempty"`
-	// Sending and Receiving are the messages that the handshake pair is handling or, for a peer of the extended
-	// profile, the oldest messages. Receiving may be a receive that no message has matched.
+	// Sending and Receiving describe the oldest waiting operations; for a peer of the cloudfpga or v0.9 profile, the
+	// operations that its handshake pair is handling. Receiving may be a receive that no message has matched yet.
 	Sending   *Wait `json:"sending,omitempty"`
 	Receiving *Wait `json:"receiving,omitempty"`
 	// QueuedSends and QueuedReceives count the waiting operations other than Sending and Receiving.
@@ -79,18 +80,19 @@ type Peer struct {
 	// peer is blocked in a receive.
 	UnansweredClear *Deferred `json:"unanswered_clear,omitempty"`
 	MessageCounts
-	// PacketsOut counts packets by type; a DATA message counts as one.
+	// PacketsOut counts packets by type. A DATA message counts as one packet.
 	PacketsOut PacketCounts `json:"packets_out,omitzero"`
 	PacketsIn  uint64       `json:"packets_in"`
 	BytesIn    uint64       `json:"bytes_in"`
 	BytesOut   uint64       `json:"bytes_out"`
-	// SinceLastPacket is the time in seconds since the last packet from the peer was received, even if it was dropped; nil
-	// if there was none.
+	// SinceLastPacket is the time in seconds since the last packet from the peer was received, including dropped
+	// packets; nil before the first packet.
 	SinceLastPacket *float64 `json:"heard_seconds"`
-	// Unreachable is the time in seconds since an operation or the link last ended because the peer did not
-	// answer; nil if this has not happened.
+	// Unreachable is the time in seconds since an operation or the session last ended because the peer did not answer;
+	// nil if none has.
 	Unreachable *float64 `json:"unreachable_seconds,omitempty"`
-	// Dropped counts dropped packets by reason, and LastDrop is the last such drop. Events counts other notable events.
+	// Dropped counts dropped packets by reason, and LastDrop describes the last of them. Events counts other notable
+	// events.
 	Dropped  DropCounts  `json:"dropped,omitzero"`
 	LastDrop *Drop       `json:"last_drop,omitempty"`
 	Events   EventCounts `json:"events,omitzero"`
@@ -98,30 +100,30 @@ type Peer struct {
 	// oldest of these messages.
 	Unexpected int        `json:"unexpected"`
 	Unmatched  []Envelope `json:"unmatched,omitempty"`
-	// TakenOver counts messages that a receive took over while they were arriving. TakenOverBytes counts the bytes
-	// of these messages that were therefore copied only once.
+	// TakenOver counts messages that a receive matched while they were arriving. TakenOverBytes counts the bytes that
+	// arrived afterwards, and were therefore copied only once.
 	TakenOver      uint64 `json:"taken_over,omitempty"`
 	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
 	// Extended is set for a peer of the extended profile.
 	Extended *Extended `json:"extended,omitempty"`
-	// UnfinishedText describes Unfinished, the operation with the peer that a program had not finished when it ended.
+	// UnfinishedText describes Unfinished, the operation with the peer that an earlier program did not finish.
 	UnfinishedText string     `json:"left,omitempty"`
 	Unfinished     Unfinished `json:"-"`
-	// Refuses is the error that put the peer into a dead end, if any. Operations with such a peer are refused.
+	// Refuses is the error that put the peer into a dead end, or empty. The engine refuses operations with a peer in a
+	// dead end.
 	Refuses string `json:"refuses,omitempty"`
-	// NetworkError is the last error of the network towards the peer.
+	// NetworkError is the error of the last packet sent to the peer, or empty.
 	NetworkError string `json:"network_error,omitempty"`
 }
 
-// RequestsCleared reports whether the peer requests to send a message although it was cleared to send one that was not
-// received. Then either both sides wait for lost packets of the same message, or the peer has started over.
+// RequestsCleared reports whether the peer requests to send a message while its cleared message has not been received.
+// Then either both sides wait for lost packets of the same message, or the peer has started over.
 func (p *Peer) RequestsCleared() bool {
 	w := p.Receiving
 	return p.Deferred != nil && w != nil && (w.State == handshake.WaitData || w.State == handshake.Receiving)
 }
 
-// PacketCounts counts packets by protocol.Type. In JSON, it is an object whose keys are the names of the non-zero
-// counts.
+// PacketCounts counts packets by protocol.Type. It is a JSON object that maps names to counts, without the zero counts.
 type PacketCounts [NumTypes]uint64
 
 var typeNames = func() (names [NumTypes]string) {
@@ -134,7 +136,7 @@ var typeNames = func() (names [NumTypes]string) {
 // MarshalJSON implements json.Marshaler.
 func (c PacketCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:], typeNames[:]) }
 
-// UnmarshalJSON implements json.Unmarshaler. Names that this version does not know are ignored.
+// UnmarshalJSON implements json.Unmarshaler. It ignores names unknown to this version.
 func (c *PacketCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], typeNames[:], b) }
 
 // Extended is the state of a link of the extended profile. Times are in seconds.
@@ -143,23 +145,22 @@ type Extended struct {
 	// peer is received.
 	Session     protocol.Session `json:"session"`
 	PeerSession protocol.Session `json:"peer_session"`
-	// RoundTrip is the smoothed round-trip time. Timeout is the time after which a packet is retransmitted.
+	// RoundTrip is the smoothed round-trip time. Timeout is the current retransmission timeout.
 	RoundTrip float64 `json:"round_trip_seconds"`
 	Timeout   float64 `json:"time_out_seconds"`
-	// Payload is the maximum payload of a packet in bytes: over UDP, the result of path MTU discovery.
+	// Payload is the maximum payload of a packet in bytes; over UDP, path MTU discovery determines it.
 	Payload int `json:"payload_bytes"`
 	// Window is the maximum number of packets in flight. InFlight is the current number.
 	Window   int `json:"window"`
 	InFlight int `json:"in_flight"`
-	// Queued is the number of sends that have not begun. Begun is the number of other pending sends.
+	// Queued is the number of sends that have not begun, and Begun the number of other pending sends.
 	Queued int `json:"queued"`
 	Begun  int `json:"begun"`
-	// MessageCredit is the number of messages that the peer still accepts, and EagerCredit is the number of eager
-	// bytes.
+	// MessageCredit is the number of messages that the peer still accepts, and EagerCredit the number of eager bytes.
 	MessageCredit uint32 `json:"message_credit"`
 	EagerCredit   uint32 `json:"eager_credit"`
-	// CreditScarce means that message credit is low, or was low when the oldest send began, so that a
-	// blocking send waits until its message is received (E21).
+	// CreditScarce means that message credit is low, or was low when the oldest send began. A blocking send then waits
+	// until its message is received (E21).
 	CreditScarce bool `json:"credit_scarce,omitempty"`
 	// Retransmissions, Timeouts and Losses count packets. Hellos counts packets that probe whether the peer is alive.
 	Retransmissions uint64 `json:"retransmissions"`
@@ -167,7 +168,7 @@ type Extended struct {
 	Losses          uint64 `json:"losses"`
 	OutOfOrder      uint64 `json:"out_of_order"`
 	Hellos          uint64 `json:"hellos"`
-	// Stalled is the time since the last acknowledgement, if a time-out has expired since; otherwise 0.
+	// Stalled is the time since the last acknowledgement, or 0 if no timeout has expired since.
 	Stalled float64 `json:"stalled_seconds,omitempty"`
 	// Probes counts probes of the path MTU.
 	Probes uint64 `json:"probes"`
@@ -189,48 +190,48 @@ func (s Extended) MarshalJSON() ([]byte, error) {
 // Wait describes a waiting message.
 type Wait struct {
 	State handshake.State `json:"state"`
-	// WaitsFor is 0 while the message is held back.
+	// WaitsFor is the type of the awaited packet, or 0 while the message is held back.
 	WaitsFor        protocol.Type `json:"waits_for,omitempty"`
 	Seconds         float64       `json:"age_seconds"`
 	Words           uint32        `json:"words"`
 	Retransmissions int           `json:"retransmissions"`
-	// Cancelled means that the call of a send has returned, and its transfer continues.
+	// Cancelled means that a send continues although its call has returned.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Awaited means that a caller sleeps until this operation, or another one of the same peer and direction, ends.
-	// It is not known for callers that poll, nor for attached programs that have no rings or wait for any of several
-	// operations.
+	// Awaited means that a caller sleeps until this operation, or another with the same peer and direction, completes.
+	// It is not set for callers that poll, for attached programs without rings, and for attached programs that wait for
+	// any of several operations.
 	Awaited bool `json:"awaited,omitempty"`
 	// BytesDone is the number of bytes received or acknowledged so far.
 	BytesDone int64 `json:"got_bytes,omitempty"`
-	// Envelope is the envelope of the operation. Its Bytes is the length of a send's message or of a receive's
+	// Envelope is the envelope of the operation. Envelope.Bytes is the length of a send's message, or of a receive's
 	// buffer.
 	Envelope Envelope `json:"envelope"`
-	// Deferred is the call in the peer's SEND_REQUEST, if the posted receive does not match that request.
+	// Deferred is the call in the peer's SEND_REQUEST, if that does not match the posted receive.
 	Deferred CallName `json:"deferred,omitempty"`
-	// Text is the description of Facts, set by Engine.Describe.
+	// Text describes Facts. Engine.Describe sets it.
 	Text  string     `json:"text"`
 	Facts *WaitFacts `json:"-"`
 }
 
-// Deferred describes a SEND_REQUEST or CLEAR_TO_SEND that waits for a matching operation. Tag is from its
-// header; only profile v0.9 carries one.
+// Deferred describes a SEND_REQUEST or CLEAR_TO_SEND that waits for a matching operation. Tag is the tag in its header,
+// which only profile v0.9 carries.
 type Deferred struct {
 	Call    CallName `json:"call"`
 	Tag     uint8    `json:"tag,omitempty"`
 	Seconds float64  `json:"age_seconds"`
 }
 
-// Envelope holds the attributes by which a message and a receive match.
+// Envelope holds the attributes by which receives match messages.
 type Envelope struct {
-	// Tag is nil for any tag, for a message of a collective call, and if the wire carries no tags.
+	// Tag is nil for AnyTag, for messages of collective calls, and if the wire carries no tags.
 	Tag  *int   `json:"tag,omitempty"`
 	Comm uint32 `json:"comm,omitempty"`
 	// Datatype is empty for a receive of any datatype.
 	Datatype Datatype `json:"datatype,omitempty"`
 	// Bytes is the length, or UnknownLength.
 	Bytes int64 `json:"bytes"`
-	// Collective and Number identify the call that the message belongs to. Agreement means that the message belongs
-	// to the agreement that the members of a communicator reach before their first call, which has no name.
+	// Collective and Number identify the collective call that the message belongs to, if any. Agreement means that the
+	// message belongs instead to the agreement that the members of a communicator reach before their first call.
 	Collective string `json:"collective,omitempty"`
 	Number     int    `json:"number,omitempty"`
 	Agreement  bool   `json:"agreement,omitempty"`
@@ -242,9 +243,9 @@ type Drop struct {
 	Seconds float64    `json:"age_seconds"`
 	// From is the source address, if the transport knows it.
 	From string `json:"from,omitempty"`
-	// Source and Destination are the ranks in the packet's header; nil if the header is unreadable.
+	// Source and Destination are the ranks in the packet's header, or nil if the header is unreadable.
 	Source      *uint32 `json:"source,omitempty"`
 	Destination *uint32 `json:"destination,omitempty"`
-	// Profile is the packet's profile, if it is not the peer's.
+	// Profile is the packet's profile if it differs from the peer's.
 	Profile Profile `json:"profile,omitempty"`
 }

@@ -2,12 +2,12 @@ package state
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// Kind is the kind of implementation at a rank. Peers adapt to it.
+// Kind is the kind of a rank's implementation, which peers adapt to.
 type Kind string
 
 // Kinds of ranks, as in configuration files.
 const (
-	// KindFPGA is a deployed FPGA with upstream's Message Passing Engine, or a stand-in for one.
+	// KindFPGA is a deployed FPGA with upstream's Message Passing Engine, or a stand-in for such an FPGA.
 	KindFPGA Kind = "fpga"
 	// KindCPU is a program that uses upstream's C++ library.
 	KindCPU Kind = "cpu"
@@ -15,7 +15,7 @@ const (
 	KindSoftware Kind = "software"
 )
 
-// Role is the role of a local rank; empty for a remote one.
+// Role is the role of a local rank, or empty for a remote rank.
 type Role string
 
 // Roles of local ranks.
@@ -43,11 +43,11 @@ type Transport string
 const (
 	TransportUDP Transport = "udp"
 	TransportTCP Transport = "tcp"
-	// TransportSHM is shared memory, between ranks of one host with the extended profile.
+	// TransportSHM is shared memory between ranks on one host that use the extended profile.
 	TransportSHM Transport = "shm"
 )
 
-// Profile is the name of a protocol.Profile, possibly one that this version does not know, or empty.
+// Profile is the name of a protocol.Profile, or empty. The name may be unknown to this version.
 type Profile string
 
 // ProfileOf returns the name of a profile.
@@ -75,6 +75,6 @@ const (
 	OperationCollective Operation = "collective call"
 	// OperationConnection means that a peer was declared unreachable.
 	OperationConnection Operation = "connection"
-	// OperationKernel means that an exchange of a stand-in's kernel is broken.
+	// OperationKernel means that the message exchange of a stand-in's kernel failed.
 	OperationKernel Operation = "kernel"
 )

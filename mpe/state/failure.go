@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// MaxFailures is the maximum number of failures that a daemon keeps.
+// MaxFailures is the maximum number of recent failures that a daemon stores.
 const MaxFailures = 100
 
 // Failure is an operation that failed.
 type Failure struct {
 	// Time is the time of the failure, or of the last failure if Count is more than 1.
 	Time time.Time `json:"time"`
-	// Rank is the local rank. Peer is the other rank, or nil if no particular peer was involved.
+	// Rank is the local rank. Peer is the other rank, or nil if the operation concerned no particular peer.
 	Rank      int       `json:"rank"`
 	Peer      *int      `json:"peer"`
 	Operation Operation `json:"operation"`
-	// State is the state in which the operation was waiting, such as WAIT_CLEAR; empty if unknown.
+	// State is the state that the operation was waiting in, such as WAIT_CLEAR, or empty if unknown.
 	State string `json:"state,omitempty"`
 	// Reason is the error.
 	Reason string `json:"reason"`
-	// Count is the number of identical failures in a row.
+	// Count is the number of consecutive identical failures.
 	Count int `json:"count"`
-	// Record is the path of a recording of the packets that preceded the failure, while it exists.
+	// Record is the path of a recording of the packets before the failure, or empty if no such file exists.
 	Record string `json:"record,omitempty"`
 }
 

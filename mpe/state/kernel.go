@@ -5,36 +5,35 @@ import (
 	"fmt"
 )
 
-// Kernel holds the counters of a stand-in's kernel that its engine does not keep.
+// Kernel holds the state of a stand-in's kernel, except the counters in its engine.
 type Kernel struct {
-	// Errors counts failed operations and mistakes of a program.
+	// Errors counts failed operations and protocol violations of a program.
 	Errors uint64 `json:"errors"`
-	// Starts counts starts of the program of an exec, rtl or rtl-net kernel.
+	// Starts is the number of times that an exec, rtl or rtl-net kernel started its program.
 	Starts uint64 `json:"starts,omitempty"`
-	// Problem describes why the program of an exec kernel exchanges no messages; empty if it does.
+	// Problem describes why the program of an exec kernel exchanges no messages, or is empty if it exchanges messages.
 	Problem string `json:"problem,omitempty"`
 	// Failed means that Problem is a failure of the program, or of its last call.
 	Failed bool `json:"failed,omitempty"`
-	// Simulation is the state of the role of an rtl or rtl-net kernel.
+	// Simulation is the state of the simulated role of an rtl or rtl-net kernel, or nil for other kernels.
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
-// BlockReason describes how the role, which is a program or a simulation, blocks the exchange of messages. It is empty
-// if the role does not block it.
+// BlockReason describes how the role (a program or a simulation) blocks the exchange of messages, or returns "" if it
+// does not.
 func (k Kernel) BlockReason() string { return cmp.Or(k.Problem, k.Simulation.BlockReason()) }
 
-// Simulation is the state of a simulated role, of kernels rtl and rtl-net.
+// Simulation is the state of the simulated role of an rtl or rtl-net kernel.
 type Simulation struct {
 	// Cycle is the number of cycles since the simulation was last started.
 	Cycle uint64 `json:"cycle"`
-	// Signal is the role's signal that blocks the exchange of messages, since cycle Since. It is empty while the
+	// Signal is the role's signal that has blocked the exchange of messages since cycle Since. It is empty while the
 	// exchange waits for the network.
 	Signal string `json:"signal,omitempty"`
 	Since  uint64 `json:"since_cycle"`
 	// Text describes the wait of the exchange.
 	Text string `json:"text"`
-	// Fault means that the role has violated the protocol of its interface, and that its rank exchanges
-	// nothing more.
+	// Fault means that the role violated the protocol of its interface. Its rank exchanges no further messages.
 	Fault bool `json:"fault,omitempty"`
 	// Datagrams counts the datagrams of a simulation that includes an MPE.
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
@@ -52,22 +51,22 @@ type TCP struct {
 type Connections struct {
 	// Open is the number of open connections.
 	Open int `json:"connections"`
-	// Accepted counts connections opened by other ranks. Opened counts connections opened by the role.
+	// Accepted counts connections opened by other ranks, and Opened connections opened by the role.
 	Accepted uint64 `json:"accepted"`
 	Opened   uint64 `json:"opened"`
-	// Unknown counts connections closed because their address belongs to no rank. Limit counts connections closed
-	// because the shell's limit was reached.
+	// Unknown counts connections closed because their address belongs to no rank; Limit counts those closed because the
+	// shell's limit was reached.
 	Unknown uint64 `json:"closed_unknown_address"`
 	Limit   uint64 `json:"closed_limit"`
-	// Failed counts writes of the role that failed because the connection was not opened or is closed.
-	// Dropped is their number of bytes.
+	// Failed counts writes of the role that failed because the connection was not open. Dropped counts the bytes of
+	// these writes.
 	Failed  uint64 `json:"failed"`
 	Dropped uint64 `json:"dropped_bytes"`
 }
 
 // Datagrams counts datagrams.
 type Datagrams struct {
-	// Received counts datagrams passed to the role. Sent counts datagrams sent by it.
+	// Received counts datagrams passed to the role, and Sent datagrams sent by the role.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
 	// Closed counts datagrams dropped because the role had not opened the port; Unknown, because their address
@@ -81,14 +80,14 @@ type Datagrams struct {
 
 // Chunks counts chunks of TCP connections.
 type Chunks struct {
-	// Received counts chunks passed to the role. Sent counts chunks sent by it.
+	// Received counts chunks passed to the role, and Sent chunks sent by the role.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
 	// Refused counts chunks that the role sent to a rank that does not exist.
 	Refused uint64 `json:"dropped_refused"`
 }
 
-// BlockReason describes how the role blocks the exchange of messages. It is empty if the role does not block it.
+// BlockReason describes how the role blocks the exchange of messages, or returns "" if it does not.
 func (s *Simulation) BlockReason() string {
 	if s == nil || s.Signal == "" {
 		return ""

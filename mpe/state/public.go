@@ -22,35 +22,35 @@ const MaxReport = extended.MaxReport
 
 // Bounds of a PublicRank.
 const (
-	// MaxPeers is the maximum number of peers. MaxCalls is the maximum number of pending collective calls.
+	// MaxPeers is the maximum number of peers, and MaxCalls the maximum number of pending collective calls.
 	MaxPeers = 64
 	MaxCalls = 16
 	// MaxPrograms is the maximum number of processes.
 	MaxPrograms = 8
 	// MaxText is the maximum length of a string in bytes.
 	MaxText = 512
-	// maxDocument is the maximum length of the JSON document in bytes. With MaxPeers peers, it has about 64 KiB.
+	// maxDocument is the maximum length of the JSON document in bytes. A document with MaxPeers peers takes about 64
+	// KiB.
 	maxDocument = 256 << 10
 )
 
-// PublicRank is the state of a rank as the rank reports it to another rank that asks for its waits (E53 of
-// docs/ZRLMPI_protocol.md): a JSON document, compressed with DEFLATE (RFC 1951). Readers ignore unknown fields, so
-// that versions can differ.
+// PublicRank is the state of a rank in its report to other ranks (E53 of docs/ZRLMPI_protocol.md). On the wire, it is a
+// JSON document compressed with DEFLATE (RFC 1951). Readers ignore unknown fields, so that versions can differ.
 //
-// PublicRank is an explicit list of the fields that may leave the process, so that a new field of a state does
-// not leave it by accident. It has no payload, path, environment, session number, or error of a program.
+// PublicRank lists the fields that may leave the process explicitly, so that a new field of a state cannot leak by
+// accident. It contains no payload, path, environment, session number, or error of a program.
 type PublicRank struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
-	// Same as in RankInfo.
+	// As in RankInfo.
 	Role              Role            `json:"role"`
 	Kernel            string          `json:"kernel,omitempty"`
 	KernelState       KernelState     `json:"kernel_state,omitempty"`
 	KernelBlockReason string          `json:"kernel_holds,omitempty"`
 	Programs          []PublicProgram `json:"programs,omitempty"`
 	Engine            PublicEngine    `json:"engine"`
-	// CutShort means that peers and calls were omitted because of the bounds, beginning with the least important
-	// ones.
+	// CutShort means that peers, calls or programs were omitted because of the bounds. The peers least relevant to
+	// waits are omitted first.
 	CutShort bool `json:"cut_short,omitempty"`
 }
 
@@ -61,7 +61,7 @@ type PublicProgram struct {
 	Stopped bool    `json:"stopped,omitempty"`
 }
 
-// PublicEngine is the part of an engine's state that concerns waits. Fields are the same as in Engine.
+// PublicEngine is the part of an engine's state that concerns waits, with fields as in Engine.
 type PublicEngine struct {
 	Rank         int                    `json:"rank"`
 	Size         int                    `json:"size"`
@@ -77,7 +77,7 @@ type PublicEngine struct {
 	Uptime       float64                `json:"engine_uptime_seconds,omitempty"`
 }
 
-// PublicPeer is the part of a peer's state that concerns waits. Fields are the same as in Peer.
+// PublicPeer is the part of a peer's state that concerns waits, with fields as in Peer.
 type PublicPeer struct {
 	Rank            int             `json:"rank"`
 	Kind            Kind            `json:"kind"`
@@ -105,10 +105,10 @@ type PublicPeer struct {
 	NetworkError    string          `json:"network_error,omitempty"`
 }
 
-// PublicExtended is the part of a connection's state that concerns waits. Fields are the same as in Extended.
+// PublicExtended is the part of a link's state that concerns waits, with fields as in Extended.
 type PublicExtended struct {
-	// PeerSession is 1 if a packet from the peer was received. The number itself is withheld, because packets are
-	// accepted by session numbers.
+	// PeerSession is 1 if a packet from the peer was received, and 0 otherwise. The session number itself is secret,
+	// because it makes a rank accept packets.
 	PeerSession     protocol.Session `json:"peer_session"`
 	InFlight        int              `json:"in_flight"`
 	Queued          int              `json:"queued"`
@@ -122,23 +122,23 @@ type PublicExtended struct {
 	Stalled         float64          `json:"stalled_seconds,omitempty"`
 }
 
-// AskResult is the result of asking a rank over a link. If Report is nil, Reason explains why.
+// AskResult is the result of asking a rank for its report over a link. If Report is nil, Reason explains why.
 type AskResult struct {
 	Rank   int         `json:"rank"`
 	Report *PublicRank `json:"report,omitempty"`
 	Reason string      `json:"reason,omitempty"`
-	// Unanswered means that the engine of rank AskedBy asked the engine of Rank, which did not answer.
+	// Unanswered means that the engine of Rank did not answer the engine of rank AskedBy.
 	Unanswered bool `json:"unanswered,omitempty"`
 	AskedBy    int  `json:"by"`
 }
 
-// Reports are the answers of ranks that a rank, or a daemon, has asked on behalf of a tool.
+// Reports holds the reports that a rank or a daemon requested from other ranks on behalf of a tool.
 type Reports struct {
 	Results []AskResult `json:"asked"`
 }
 
-// PublicOf returns the part of a state that another rank may know, within the bounds. The peers most relevant
-// to waits come first.
+// PublicOf returns the part of a state that other ranks may know, within the bounds. It sorts the peers most relevant
+// to waits first.
 func PublicOf(rank *Rank) *PublicRank {
 	engine := rank.Engine
 	engine.Calls = engine.Calls[:min(len(engine.Calls), MaxCalls)]
@@ -169,7 +169,7 @@ func PublicOf(rank *Rank) *PublicRank {
 	return publicRank
 }
 
-// State returns the state described by p. Fields that p does not have are zero.
+// State converts p to a Rank. Fields missing in p are zero.
 func (p *PublicRank) State() *Rank {
 	rank := &Rank{
 		RankInfo: RankInfo{
@@ -184,20 +184,20 @@ func (p *PublicRank) State() *Rank {
 	return rank
 }
 
-// convertByJSON returns a To whose fields are copied from the fields of from with the same JSON names.
+// convertByJSON copies the fields of from to the fields of a To with the same JSON names.
 func convertByJSON[To, From any](from From) (to To) {
 	text, err := json.Marshal(from)
 	if err == nil {
 		err = json.Unmarshal(text, &to)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("%T is not a %T: %v", from, to, err)) // fields of one name have one type
+		panic(fmt.Sprintf("%T is not a %T: %v", from, to, err)) // impossible: fields with equal names have equal types
 	}
 	return to
 }
 
-// Encode returns p as an answer to another rank, of at most MaxReport bytes. It removes peers and calls from p
-// until the answer fits, and then sets CutShort.
+// Encode encodes p in at most MaxReport bytes. If p is too long, Encode removes peers and then calls from p, and sets
+// CutShort.
 func (p *PublicRank) Encode() []byte {
 	for {
 		text := p.compress()
@@ -223,7 +223,7 @@ func (p *PublicRank) compress() []byte {
 	return b.Bytes()
 }
 
-// relevance returns a number that is larger the more relevant a peer is to waits.
+// relevance returns the relevance of a peer to waits, from 0 to 3.
 func relevance(peer *Peer) int {
 	switch {
 	case peer.Sending != nil || peer.Receiving != nil:
@@ -266,10 +266,10 @@ func sanitize(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), MaxText)], "")
 }
 
-// ErrInvalid means that the answer of a rank is not a report of that rank.
+// ErrInvalid means that a rank's answer is not a valid report of that rank.
 var ErrInvalid = errors.New("its answer is not a report")
 
-// DecodePublic decodes the answer of a rank, of at most MaxReport bytes. ranks is the number of ranks of its
+// DecodePublic decodes and checks a rank's report of at most MaxReport bytes. ranks is the number of ranks in the
 // cluster. The error matches ErrInvalid.
 func DecodePublic(text []byte, rank, ranks int) (*PublicRank, error) {
 	if len(text) > MaxReport {
@@ -287,7 +287,7 @@ func DecodePublic(text []byte, rank, ranks int) (*PublicRank, error) {
 	return publicRank, nil
 }
 
-// check returns an error if p exceeds the bounds, or contradicts itself.
+// check returns an error if p is not a report of rank, exceeds the bounds, or names ranks that do not exist.
 func (p *PublicRank) check(rank, ranks int) error {
 	engine := &p.Engine
 	foreign := func(rank int) bool { return rank < 0 || rank >= ranks }

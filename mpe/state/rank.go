@@ -13,40 +13,40 @@ type RankInfo struct {
 	Rank    int    `json:"rank"`
 	Role    Role   `json:"role"`
 	Address string `json:"address"`
-	// Kernel is the kernel of a stand-in. KernelError is the reason why it failed.
+	// Kernel is the name of a stand-in's kernel. KernelError is the reason why the kernel failed, if any.
 	Kernel      string      `json:"kernel,omitempty"`
 	KernelState KernelState `json:"kernel_state,omitempty"`
 	KernelError string      `json:"kernel_error,omitempty"`
-	// KernelBlockReason is Kernel.BlockReason: the reason why the program of an exec kernel exchanges no messages, or
-	// how a simulated role blocks messages, with signal and cycle. It is empty for other kernels.
+	// KernelBlockReason is the result of Kernel.BlockReason: why the program of an exec kernel exchanges no messages,
+	// or how a simulated role blocks messages. It is empty for other kernels.
 	KernelBlockReason string `json:"kernel_holds,omitempty"`
-	// KernelStats are the kernel's counters; nil for a host.
+	// KernelStats holds the kernel's counters; nil for a host.
 	KernelStats *Kernel `json:"kernel_stats,omitempty"`
-	// Transports are the transports of its links.
+	// Transports lists the transports of the rank's links.
 	Transports []Transport `json:"transports"`
-	// ReceiveBuffer is the size, in bytes, of the receive buffer that the kernel granted the rank's UDP socket.
-	// ReceiveBufferRequested is the requested size. Both are 0 without a UDP socket.
+	// ReceiveBufferRequested is the requested size of the receive buffer of the rank's UDP socket in bytes, and
+	// ReceiveBuffer the size granted by the kernel. Both are 0 without a UDP socket.
 	ReceiveBuffer          int `json:"receive_buffer"`
 	ReceiveBufferRequested int `json:"receive_buffer_requested"`
-	// SocketDrops counts datagrams that the kernel dropped because the buffer was full; nil if the kernel
-	// does not count them. It is for metrics.
+	// SocketDrops counts the datagrams dropped by the kernel because the buffer was full, for metrics; nil if the
+	// kernel does not count them.
 	SocketDrops *uint64 `json:"-"`
-	// Offload is the kernel's offload for the socket; nil without a UDP socket.
+	// Offload describes the UDP offload of the socket; nil without a UDP socket.
 	Offload *Offload `json:"offload,omitempty"`
-	// Ring is the size in bytes of the ring to each peer that shares memory with the rank, or 0.
+	// Ring is the size in bytes of each ring to a peer that shares memory with the rank, or 0 without such peers.
 	Ring int `json:"shm_ring"`
-	// Shared is the current number of peers that share memory with the rank. SingleCopy is the number of such peers
-	// whose long messages are copied only once, from the sender's memory to the receiver's.
+	// Shared is the current number of peers that share memory with the rank. SingleCopy is the number of these peers
+	// whose long messages are copied directly from the sender's memory to the receiver's.
 	Shared     int `json:"shm_links"`
 	SingleCopy int `json:"shm_single_copy"`
-	// Oversubscribed means that the configuration has more ranks on the rank's host than the host has cores,
-	// so that a poller yields to other processes.
+	// Oversubscribed means that more ranks are configured on the rank's host than the host has cores, so that pollers
+	// yield to other processes.
 	Oversubscribed bool `json:"oversubscribed"`
-	// Attached are the programs that use the rank.
+	// Attached lists the programs that use the rank.
 	Attached []Program `json:"attached,omitempty"`
 }
 
-// TransportText returns the transports with a separator between them.
+// TransportText returns the transports, joined by separator.
 func (r *RankInfo) TransportText(separator string) string {
 	names := make([]string, len(r.Transports))
 	for i, t := range r.Transports {
@@ -55,22 +55,22 @@ func (r *RankInfo) TransportText(separator string) string {
 	return strings.Join(names, separator)
 }
 
-// Offload is the kernel's offload for a UDP socket.
+// Offload describes the kernel's offload for a UDP socket.
 type Offload struct {
-	// Batches means that one system call can move many datagrams.
+	// Batches means that one system call can send or receive many datagrams.
 	Batches bool `json:"batches"`
-	// Segmentation means that the kernel splits long messages into datagrams; Coalescing means that it joins
-	// received datagrams.
+	// Segmentation means that the kernel splits long messages into datagrams (GSO); Coalescing means that it joins
+	// received datagrams (GRO).
 	Segmentation bool `json:"segmentation"`
 	Coalescing   bool `json:"coalescing"`
 	// Disabled means that limits.offload, the environment, or faults disable Segmentation and Coalescing.
 	Disabled bool `json:"disabled"`
-	// Refused lists the peers to which the kernel refused to send segmented messages. The rank sends single
-	// datagrams to them.
+	// Refused lists the peers that the kernel refused to send segmented messages to. The rank sends these peers single
+	// datagrams.
 	Refused []OffloadRefused `json:"refused,omitempty"`
 }
 
-// OffloadRefused is a peer without segmentation.
+// OffloadRefused describes a peer for which the kernel refused segmentation.
 type OffloadRefused struct {
 	Peer int `json:"peer"`
 	// Error is the kernel's error.
@@ -81,20 +81,20 @@ type OffloadRefused struct {
 type Program struct {
 	PID int `json:"pid"`
 	UID int `json:"uid"`
-	// Seconds is the time since it attached.
+	// Seconds is the time since the program attached.
 	Seconds float64 `json:"attached_seconds"`
-	// Operations is the number of its pending operations. Bytes is the size of their buffers.
+	// Operations is the number of the program's pending operations, and Bytes the total size of their buffers.
 	Operations int   `json:"operations"`
 	Bytes      int64 `json:"bytes"`
-	// Stopped means that a signal or a debugger has stopped it.
+	// Stopped means that a signal or a debugger has stopped the program.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Detail is the level of detail at which a RankInfo is gathered.
+// Detail is the level of detail of a RankInfo.
 type Detail uint8
 
 const (
-	// DetailScrape omits details that need a system call per program or that no metric uses.
+	// DetailScrape omits details that no metric uses, or that need a system call per program.
 	DetailScrape Detail = iota
 	DetailFull
 )

@@ -6,35 +6,35 @@ import (
 	"time"
 )
 
-// Status is the state of the daemon at one moment.
+// Status is a snapshot of a daemon or a job.
 type Status struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
 	// Config is the source of the configuration: a file name, or "standard input".
 	Config string `json:"config"`
-	// Started is the time at which all sockets were bound. Uptime is the time since then, in seconds.
+	// Started is the time at which all sockets were bound. Uptime is the time since Started in seconds.
 	Started time.Time `json:"started"`
 	Uptime  float64   `json:"uptime_seconds"`
-	// LostLogLines counts log lines that were discarded because the log was full or not writable.
+	// LostLogLines counts log lines discarded because the log was full or not writable.
 	LostLogLines uint64 `json:"lost_log_lines"`
-	// Job is the name of a job; empty for a daemon. For a job, Version is the version of the caller, and Silent
-	// lists the ranks whose processes are on this host and do not answer.
+	// Job is the name of a job, or empty for a daemon. For a job, Version is the version of the caller, and Silent
+	// lists the ranks on this host whose processes do not answer.
 	Job    string `json:"job,omitempty"`
 	Silent []int  `json:"silent,omitempty"`
-	// UnreadRanks lists the ranks whose answers were not read, because the answers of the job are too long in total.
+	// UnreadRanks lists the ranks whose answers were not read because the job's answers are too long in total.
 	UnreadRanks []int `json:"unread,omitempty"`
-	// ForeignUser is the owner of the job if that is not the caller's user; nil otherwise. The processes of such a job
-	// are not trustworthy.
+	// ForeignUser is the owner of the job if that is not the caller's user, or nil. The processes of a foreign user's
+	// job are not trusted.
 	ForeignUser *int `json:"foreign_user,omitempty"`
-	// SilentProcesses lists the processes of the ranks in Silent, as far as they are known.
+	// SilentProcesses lists the known processes of the ranks in Silent.
 	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
-	// HTTP is the URL of metrics, health and status page; empty if HTTP is disabled.
+	// HTTP is the URL of the metrics, the health check and the status page, or empty if HTTP is disabled.
 	HTTP string `json:"http,omitempty"`
 	// Cluster lists all ranks in rank order.
 	Cluster []Member `json:"cluster"`
 	// Ranks lists the local ranks in rank order.
 	Ranks []Rank `json:"ranks"`
-	// Failures lists the last failures of the local ranks, at most MaxFailures, newest first. It is empty for a job.
+	// Failures lists up to MaxFailures failures of the local ranks, newest first. It is empty for a job.
 	Failures []Failure `json:"recent_failures"`
 }
 
@@ -58,7 +58,7 @@ func (s *Status) Member(rank int) *Member {
 	return &s.Cluster[rank]
 }
 
-// Warnings returns the reasons why the status may be incomplete or wrong, as sentences. A daemon's status has none.
+// Warnings returns the reasons, as sentences, why the status of a job may be incomplete or wrong.
 func (s *Status) Warnings() []string {
 	var doubts []string
 	if s.ForeignUser != nil {
@@ -86,10 +86,10 @@ func formatRanks(ranks []int) string {
 	return text
 }
 
-// SilentProcess is the process of a rank that does not answer.
+// SilentProcess is a rank's process that does not answer.
 type SilentProcess struct {
 	Rank int `json:"rank"`
 	PID  int `json:"pid"`
-	// Stopped means that a signal or a debugger has stopped it.
+	// Stopped means that a signal or a debugger has stopped the process.
 	Stopped bool `json:"stopped"`
 }

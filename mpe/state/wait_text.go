@@ -10,83 +10,82 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Pending is a pending operation, and its wait.
+// Pending describes a pending operation and its wait.
 type Pending struct {
 	handshake.Wait
-	// Send is the direction. Posted means that it is a receive that no message has matched. AnySource means that it
-	// is a receive from any source; Remote is then undefined.
+	// Send is the direction. Posted marks a receive that no message has matched. AnySource marks a receive from any
+	// source; Remote is then undefined.
 	Send, Posted, AnySource bool
-	// Queued is the number of operations that are ahead in the same pair and direction, if the handshake for this
-	// one has not begun.
+	// Queued is the number of operations ahead of this one in the same direction, or 0 once its handshake has begun.
 	Queued int
-	// Call is the collective call that waits for Remote through shared buffers, without a message; nil otherwise.
+	// Call is the collective call if the operation is one that waits for Remote in shared buffers, without a message;
+	// nil otherwise.
 	Call *collective.Origin
 }
 
-// WaitFacts holds the facts for the description of a wait. An engine copies the facts with its lock held, so that
-// the wait can be described without the lock.
+// WaitFacts holds the facts that describe a wait. An engine copies them with its lock held; formatting the description
+// then needs no lock.
 type WaitFacts struct {
 	Pending
-	// PostedAt is the time at which the operation was posted. Tag and Comm are its matching attributes.
+	// PostedAt is the time at which the operation was posted. Tag and Comm are its attributes for matching.
 	PostedAt handshake.Instant
 	Tag      int
 	Comm     uint32
-	// CallOrigin is the collective call to which the message belongs, if InCall is set.
+	// If InCall is set, CallOrigin is the collective call that the message belongs to.
 	CallOrigin collective.Origin
 	InCall     bool
-	// Detached means that the call of a send has returned, but its transfer continues. Discarded means that its
-	// program no longer exists.
+	// Detached means that a send continues although its call has returned. Discarded means that the operation's program
+	// no longer exists.
 	Detached, Discarded bool
-	// Unacknowledged means that no message is waiting, but packets that complete earlier messages are not
-	// acknowledged yet.
+	// Unacknowledged means that no message is waiting, but that the peer has not acknowledged the last packets of
+	// earlier messages.
 	Unacknowledged bool
-	// Link selects Handshake or Extended for the facts about the peer.
+	// Link tells whether Handshake or Extended holds the facts about the peer.
 	Link      LinkKind
 	Handshake HandshakeFacts
 	Extended  ExtendedFacts
 }
 
-// LinkKind is the kind of state machine of a peer.
+// LinkKind is the kind of a peer's state machine.
 type LinkKind uint8
 
-// Kinds of links. NoLink means that the wait is for this rank itself, or for any rank.
+// Kinds of links. NoLink marks a wait for this rank itself, or for any rank.
 const (
 	NoLink LinkKind = iota
 	HandshakeLink
 	ExtendedLink
 )
 
-// HandshakeFacts are facts about a peer of the cloudfpga or v0.9 profile.
+// HandshakeFacts holds facts about a peer of the cloudfpga or v0.9 profile.
 type HandshakeFacts struct {
 	Profile protocol.Profile
 	Address string
-	// HasReceived means that a packet was received. ForeignProfile means that the peer sends packets of the extended
-	// profile.
+	// HasReceived means that a packet from the peer was received. ForeignProfile means that the peer sends packets of
+	// the extended profile.
 	HasReceived, ForeignProfile bool
 	// RequestsOnce means that the peer sends SEND_REQUEST only once, possibly before this process started.
 	RequestsOnce bool
-	// CanRevoke means that the peer is notified of a cancelled send.
+	// CanRevoke means that the profile can notify the peer of a cancelled send.
 	CanRevoke bool
-	// CurrentRecv is the receive that the handshake pair is handling, if Receiving is set. Discards means that the
-	// message of this receive is discarded. SendDiscarded means that the pair's send belongs to a program that no
-	// longer exists.
+	// If Receiving is set, CurrentRecv is the receive in the handshake pair, and RecvDiscarded means that its message
+	// will be discarded. SendDiscarded means that the send in the pair belongs to a program that no longer exists.
 	CurrentRecv                             handshake.Wait
 	Receiving, RecvDiscarded, SendDiscarded bool
 }
 
-// ExtendedFacts are facts about a peer of the extended profile.
+// ExtendedFacts holds facts about a peer of the extended profile.
 type ExtendedFacts struct {
 	// Send is the state of a send.
 	Send extended.SendState
-	// Connected means that a packet was received. If none was received, Version is the protocol version of the
-	// packets that the peer sent instead, or 0.
+	// Connected means that a packet of this protocol version was received. If not, Version is the protocol version of
+	// the peer's packets, or 0 if there were none.
 	Connected bool
 	Version   byte
 	// NoCredit means that the peer accepts no more messages for now.
 	NoCredit bool
 }
 
-// Text describes the wait, without its age.
+// Text describes the wait, without its duration.
 func (w *WaitFacts) Text() string {
 	if w.Unacknowledged {
 		return fmt.Sprintf("rank %d waits for acknowledgements from rank %d", w.Local, w.Remote)
@@ -104,7 +103,7 @@ func (w *WaitFacts) Text() string {
 	return text
 }
 
-// TextAt describes the wait as of now. If now is the beginning of the wait, the age is omitted.
+// TextAt describes the wait as of time now. If now is the beginning of the wait, TextAt omits the duration.
 func (w *WaitFacts) TextAt(now handshake.Instant) string {
 	var s string
 	switch {
@@ -133,9 +132,9 @@ func (w *WaitFacts) TextAt(now handshake.Instant) string {
 	return s
 }
 
-// RemainsAtPeer describes what remains at the peer of a send that ends after its SEND_REQUEST, if the profile has no
-// cancellation: a deployed node keeps the request, and answers it when it receives. RemainsAtPeer returns "" if
-// nothing remains.
+// RemainsAtPeer describes the effect on the peer if a send ends after its SEND_REQUEST and the profile has no
+// cancellation: a deployed node keeps the request, and answers it when it receives. It returns "" if the peer keeps
+// nothing.
 func (w *WaitFacts) RemainsAtPeer() string {
 	if !w.Send || w.State != handshake.WaitClear || w.Queued > 0 || w.Link != HandshakeLink || w.Handshake.CanRevoke {
 		return ""
@@ -146,7 +145,7 @@ func (w *WaitFacts) RemainsAtPeer() string {
 		w.Local)
 }
 
-// describePosted describes a receive that no message has matched.
+// describePosted describes the wait of a receive that no message has matched.
 func (w *WaitFacts) describePosted(now handshake.Instant) string {
 	source, tag, comm, of := int(w.Remote), w.Tag, w.Comm, ""
 	if w.AnySource {
@@ -159,7 +158,7 @@ func (w *WaitFacts) describePosted(now handshake.Instant) string {
 		comm), of)
 }
 
-// DescribeMatch describes the messages that a receive waits for.
+// DescribeMatch describes the source, tag and communicator that a receive matches: " from rank 2 with tag 7".
 func DescribeMatch(source, tag int, comm uint32) string {
 	s := " from any rank"
 	if source != int(match.AnySource) {
@@ -196,7 +195,7 @@ func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) strin
 	return s
 }
 
-// silenceText describes why no packets from the peer arrive, or reports that its packets belong to another profile.
+// silenceText describes a peer from which no usable packet has arrived: a silent peer, or a peer of another profile.
 func (h *HandshakeFacts) silenceText(facts *WaitFacts) string {
 	switch {
 	case h.ForeignProfile:
@@ -270,21 +269,21 @@ func (x *ExtendedFacts) describeSend(facts *WaitFacts, now handshake.Instant) st
 	return fmt.Sprintf("rank %d %s, behind others", st.Local, holds)
 }
 
-// Unfinished is an operation with a peer that a program had not finished when it ended.
+// Unfinished is the kind of an operation with a peer that an earlier program did not finish.
 type Unfinished uint8
 
 // Operations left open.
 const (
 	UnfinishedNone Unfinished = iota
-	// UnfinishedSend means that the peer may still request the DATA, or has not acknowledged it.
+	// UnfinishedSend is a send whose DATA the peer may still request, or has not acknowledged.
 	UnfinishedSend
-	// UnfinishedRecv means that the peer was cleared to send a message.
+	// UnfinishedRecv is a receive whose sender has been cleared.
 	UnfinishedRecv
-	// UnfinishedNext means that a message which begins now is for the earlier program.
+	// UnfinishedNext means that the next message from the peer is for the earlier program.
 	UnfinishedNext
 )
 
-// text describes the operation; it is empty for UnfinishedNone.
+// text describes the operation. It returns "" for UnfinishedNone.
 func (l Unfinished) text(rank int) string {
 	switch l {
 	case UnfinishedSend:
