@@ -198,7 +198,7 @@ func TestCancelledSend(t *testing.T) {
 	cancel()
 	if err := <-errs; !errors.Is(err, context.Canceled) ||
 		!strings.Contains(err.Error(), "rank 1 keeps the SEND_REQUEST if it has received it") ||
-		!strings.Contains(err.Error(), "; no packet has ever come from 127.") {
+		!strings.Contains(err.Error(), "; no packet was ever received from 127.") {
 		t.Error(err)
 	}
 	if sending() {

@@ -244,7 +244,7 @@ func TestSilentMember(t *testing.T) {
 		for rank, e := range c.engines[:2] { // rank 1 has sent rank 2 a message of the call, and got an ACK
 			s := e.Snapshot()
 			if len(s.Calls) != 1 || strings.Contains(s.Calls[0].Text,
-				"no packet has ever come from rank 2") != (rank == 0) {
+				"no packet was ever received from rank 2") != (rank == 0) {
 				t.Errorf("rank %d: %+v", rank, s.Calls)
 			}
 		}

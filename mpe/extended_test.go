@@ -457,7 +457,7 @@ func TestExtendedWaitsSayWhatFor(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		want := map[string]bool{
 			"rank 0 waits for rank 1 to post the receive of 100 bytes with tag 4":     true,
-			"rank 0 waits for an answer from rank 2; no packet has ever come from it": true,
+			"rank 0 waits for an answer from rank 2; no packet was ever received from it": true,
 			"rank 0 waits for a message from rank 1 with tag 6":                       true,
 			"rank 0 waits for a message from any rank with tag 7 in communicator 2":   true,
 		}

@@ -210,7 +210,7 @@ func TestUpstreamAPIFails(t *testing.T) {
 			"this machine does not have that address"},
 		"another map": {[]string{"ZRLMPI_CONFIG=" + file}, lines[0],
 			"in the start-up line and at 127.1.2.3:2718 in the configuration"},
-		"no such time": {[]string{"ZRLMPI_TIMEOUT=soon"}, lines[0], `ZRLMPI_TIMEOUT="soon": it is a time`},
+		"no such time": {[]string{"ZRLMPI_TIMEOUT=soon"}, lines[0], `ZRLMPI_TIMEOUT="soon": must be a time`},
 	} {
 		out, err := runProgram(ctx, pingpong, tc.env, tc.args...)
 		if err == nil || ctx.Err() != nil || !strings.Contains(out, tc.want) {

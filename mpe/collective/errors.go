@@ -58,7 +58,7 @@ func (e *StepError) Error() string {
 	if e.Algorithm == "" {
 		text := fmt.Sprintf("%v, which not all ranks have begun: %v", e.Collective, e.Err)
 		if len(e.Others) > 0 {
-			text += "; no packet has ever come from " + describeRanks(e.Others)
+			text += "; no packet was ever received from " + describeRanks(e.Others)
 		}
 		return text
 	}

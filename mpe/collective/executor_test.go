@@ -93,12 +93,12 @@ func TestRankMissing(t *testing.T) {
 		if !end.ended {
 			executions[rank].Abort(errors.New("enough"))
 		}
-		if end.err == nil || !strings.HasSuffix(end.err.Error(), "; no packet has ever come from rank 3") {
+		if end.err == nil || !strings.HasSuffix(end.err.Error(), "; no packet was ever received from rank 3") {
 			t.Errorf("rank %d: %v", rank, end.err)
 		}
 	}
 	if got, want := ends[0].err.Error(),
-		"Barrier, which not all ranks have begun: it waits: enough; no packet has ever come from rank 3"; got != want {
+		"Barrier, which not all ranks have begun: it waits: enough; no packet was ever received from rank 3"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -52,7 +52,7 @@ func (x *Execution) abortWith(msg *abortMsg) {
 		x.sendLater(&again)
 		x.executor.dequeue(x)
 		if silent := x.silentMembers(); len(silent) > 0 { // directly or indirectly, the aborting rank waited for them
-			err = fmt.Errorf("%w; no packet has ever come from %s", err, describeRanks(silent))
+			err = fmt.Errorf("%w; no packet was ever received from %s", err, describeRanks(silent))
 		}
 		x.end(err)
 		return

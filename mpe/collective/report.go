@@ -272,7 +272,7 @@ func (s *Snapshot) Describe() {
 	s.Text = fmt.Sprintf("%s %s, begun %v ago", s.Collective, how, handshake.Round(s.since))
 	switch {
 	case len(s.silent) > 0:
-		s.Text += ", waits for " + describeRanks(s.WaitsFor) + "; no packet has ever come from " +
+		s.Text += ", waits for " + describeRanks(s.WaitsFor) + "; no packet was ever received from " +
 			describeRanks(s.silent)
 	case len(s.WaitsFor) > 0:
 		s.Text += ", waits for " + describeRanks(s.WaitsFor)

@@ -204,7 +204,7 @@ func (h *HandshakeFacts) silenceText(facts *WaitFacts) string {
 	case h.HasReceived || h.Address == "" || facts.State == handshake.Held:
 		return ""
 	}
-	s := "; no packet has ever come from " + h.Address
+	s := "; no packet was ever received from " + h.Address
 	if !facts.Send && h.RequestsOnce {
 		s += fmt.Sprintf(". If rank %d asked to send before this process started, it asks no more: restart its role "+
 			"or program", facts.Remote)
@@ -225,7 +225,7 @@ func (x *ExtendedFacts) describe(facts *WaitFacts, now handshake.Instant) string
 	case x.Version != 0:
 		s += "; " + x.versionMismatch(facts.Remote)
 	default:
-		s += fmt.Sprintf("; no packet has ever come from rank %d", facts.Remote)
+		s += fmt.Sprintf("; no packet was ever received from rank %d", facts.Remote)
 	}
 	return s
 }
@@ -260,7 +260,7 @@ func (x *ExtendedFacts) describeSend(facts *WaitFacts, now handshake.Instant) st
 		return fmt.Sprintf("rank %d %s an answer from rank %d: %s", st.Local, waitsFor, st.Remote,
 			x.versionMismatch(st.Remote))
 	case !x.Connected:
-		return fmt.Sprintf("rank %d %s an answer from rank %d; no packet has ever come from it", st.Local, waitsFor,
+		return fmt.Sprintf("rank %d %s an answer from rank %d; no packet was ever received from it", st.Local, waitsFor,
 			st.Remote)
 	case x.NoCredit:
 		return fmt.Sprintf("rank %d %s: as many of its messages as rank %d allows wait there for receives", st.Local,

@@ -56,11 +56,11 @@ func TestWaitText(t *testing.T) {
 		{with(pair(sends, heard), func(w *WaitFacts) { w.InCall, w.CallOrigin = true, agreement }), "rank 0 waits for " +
 			"CLEAR_TO_SEND from rank 2, in its first collective call", ""},
 		{pair(sends, HandshakeFacts{Address: "10.0.0.2:2718"}),
-			"rank 0 waits for CLEAR_TO_SEND from rank 2; no packet has ever come from 10.0.0.2:2718", ""},
+			"rank 0 waits for CLEAR_TO_SEND from rank 2; no packet was ever received from 10.0.0.2:2718", ""},
 		{pair(receives, HandshakeFacts{Address: "10.0.0.2:2718"}), "rank 0 waits for SEND_REQUEST from rank 2; no " +
 			"packet has ever come from 10.0.0.2:2718", ""},
 		{pair(receives, HandshakeFacts{Address: "10.0.0.2:2718", RequestsOnce: true}), "rank 0 waits for SEND_REQUEST " +
-			"from rank 2; no packet has ever come from " +
+			"from rank 2; no packet was ever received from " +
 			"10.0.0.2:2718. If rank 2 asked to send before this process started, it asks no more: restart its role " +
 			"or program", ""},
 		{pair(receives, HandshakeFacts{ForeignProfile: true}), "rank 0 waits for SEND_REQUEST from rank 2; rank 2 sends " +

@@ -10,7 +10,7 @@ var (
 	lostAck = want{diagnosis.LostAck, 1, 0, "Send", "zrlctl reset 1 --from 0",
 		"the likeliest is that ACK from rank 1 to rank 0 was lost"}
 	neverHeard = want{diagnosis.NeverHeard, 1, 0, "Send", "runs its role and has this rank map",
-		"no packet has ever come from rank 1"}
+		"no packet was ever received from rank 1"}
 )
 
 // TestNeverStarted checks that all ranks name a rank that was not started, and that there is no finding once that rank
@@ -27,7 +27,7 @@ func TestNeverStarted(t *testing.T) {
 				c.run(rank, allreduces(1))
 			}
 			c.explained(want{diagnosis.NeverHeard, 3, anyPeer, "Allreduce", "start rank 3",
-				"no packet has ever come from rank 3"})
+				"no packet was ever received from rank 3"})
 			c.start(here{}, text, 3) // late
 			c.run(3, allreduces(1))
 			c.until("no rank waits",
