@@ -95,7 +95,7 @@ func TestHang(t *testing.T) {
 		`[data-key="0>3/receive"] .detail`: "receive",
 		`#verdict`:                         "1 wait, longest ",
 		`#announcement`: "1 wait. Longest: rank 0 waits for SEND_REQUEST from rank 3; no packet " +
-			"has ever come from ",
+			"was ever received from ",
 		`#peers [data-key="0>3"] .state`: "waiting ",
 		`#ranks [data-key="2"]`:          "echo",
 		`title`:                          "(1) zrlmpid node7",
