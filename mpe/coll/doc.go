@@ -13,10 +13,10 @@
 // executor considers a window of at least Schedule.Window steps, beginning with the oldest incomplete step; any number
 // of the steps in the window may be in progress. The executor keeps two promises to peers:
 //
-//   - The sends to one peer begin in the order of their numbers, and so do the receives from one peer. So messages
-//     match by order alone. Tags are not needed; cloudfpga peers have none.
+//   - The sends to one peer begin in the order of their numbers, and so do the receives from one peer. Messages
+//     therefore match by order alone, without tags, which cloudfpga peers do not support.
 //   - All steps in the window that can begin do begin, in the order of their numbers, before any step is recorded as
-//     complete. So a receive without dependencies is posted before a message that depends on another one.
+//     complete. A receive without dependencies is therefore posted before a message that depends on another message.
 //
 // A send is complete when its bytes may be overwritten, a receive when its bytes are stored. No schedule relies on
 // buffering: a send may wait until its receive is posted. A rank that executes one blocking step at a time can run any

@@ -11,8 +11,8 @@ import (
 // knows. All ranks must know the order when their part begins. Sending the order with the data would cost each rank
 // another message or copy. Instead, the order changes rarely, and the root announces it in advance:
 //
-//   - A rank that makes an ordered broadcast reports its status to the root if it differs from the last reported status.
-//     It does not wait until the root has received the report.
+//   - A rank that makes an ordered broadcast reports its status to the root if it differs from the last reported
+//     status. It does not wait until the root has received the report.
 //   - The root derives an order from the reported statuses, and announces it to all members during a broadcast. The
 //     order applies from the second broadcast after that one. The root begins the first broadcast after it only when
 //     all members have received the announcement.

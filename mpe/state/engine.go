@@ -16,7 +16,7 @@ type Engine struct {
 	// Posted and Unexpected are the depths of the matching queues of all communicators.
 	Posted     int `json:"posted"`
 	Unexpected int `json:"unexpected"`
-	// AnySource describes the oldest waiting receive from any source, or is nil.
+	// AnySource describes the oldest waiting receive from any source; nil if there is no such receive.
 	AnySource *Wait `json:"any_source,omitempty"`
 	// Calls lists the pending collective calls. Collectives counts all calls since the start.
 	Calls       []collective.Snapshot  `json:"calls,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Data has the buffers of one rank.
+// Data holds the buffers of one rank.
 type Data struct {
 	Send, Recv      []byte
 	scratch, shared []byte
