@@ -1,7 +1,7 @@
 package coll
 
-// exchangedAtOnce is the maximum total size in bytes of the blocks that a rank sends, and of those that it receives, at
-// the same time. A single block may be longer.
+// exchangedAtOnce is the maximum total size in bytes of the blocks that a rank sends at the same time, and likewise of
+// the blocks that it receives. A single block may be longer.
 const exchangedAtOnce = 1 << 20
 
 // alltoallPairwise is Alltoall in p−1 rounds: in round i, each rank sends to the rank at distance i after it, and

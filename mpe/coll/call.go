@@ -29,8 +29,8 @@ const (
 	Alltoall
 	// ReduceScatter combines the send buffers. Rank i gets block i of the result.
 	ReduceScatter
-	// Scan combines, for rank i, the send buffers of ranks 0 to i. Exscan combines those of ranks 0 to i−1, and has no
-	// result on rank 0.
+	// Scan combines, for rank i, the send buffers of ranks 0 to i. Exscan combines the send buffers of ranks 0 to i−1,
+	// and has no result on rank 0.
 	Scan
 	Exscan
 )
@@ -91,7 +91,7 @@ type Call struct {
 	// Rank is the caller's rank. Root applies to Bcast, Reduce, Gather and Scatter.
 	Rank, Ranks, Root int
 	// Bytes is the length of the vector, or of one rank's block. In Gather and Scatter with a Layout, each rank other
-	// than the root sets it to the size of its own block.
+	// than the root sets it to the size of that rank's block.
 	Bytes int
 	// Send is the layout of the send buffer, for Scatter (significant at the root) and Alltoall. Recv is the layout of
 	// the receive buffer, for Gather (significant at the root), Allgather and Alltoall. In Alltoall, the layouts may

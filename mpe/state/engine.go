@@ -29,8 +29,8 @@ type Engine struct {
 	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop describes the last of them.
 	Dropped  DropCounts `json:"dropped,omitzero"`
 	LastDrop *Drop      `json:"last_drop,omitempty"`
-	// SinceLastEnd is the time in seconds since an operation of the rank's program last ended; nil if none has ended
-	// yet.
+	// SinceLastEnd is the time in seconds since an operation of the rank's program last ended; nil before the first one
+	// ends.
 	SinceLastEnd *float64 `json:"ended_seconds"`
 	// LastFailed means that this operation failed.
 	LastFailed bool `json:"last_failed,omitempty"`
