@@ -5,26 +5,26 @@ import "fmt"
 // Algorithm is one implementation of a collective.
 type Algorithm struct {
 	Collective Collective
-	// Name is the name in calls and configurations, unique within the collective.
+	// Name identifies the algorithm in calls and configurations. It is unique within the collective.
 	Name string
 	// Source cites the algorithm's origin.
 	Source string
 	// Segmented means that the algorithm uses Call.Segment.
 	Segmented bool
-	// Shares means that the ranks read each other's shared buffers, and send no messages.
+	// Shares means that the ranks read each other's shared buffers instead of sending messages.
 	Shares bool
 
-	// unsupported returns the reason why the algorithm does not support the call, or "". The result must be the same on
-	// all ranks.
+	// unsupported returns the reason why the algorithm does not support the call, or "" if it does. All ranks must get
+	// the same result. A nil function supports all calls.
 	unsupported func(c *Call) string
-	// build adds the steps of a call with more than one rank to the schedule.
+	// build adds the steps of a call to the schedule. The call has more than one rank.
 	build func(c *Call, s *Schedule)
-	// cost is the cost function for more than one rank, or nil if no choice uses it.
+	// cost returns the cost of a call with more than one rank. It is nil for algorithms that are never chosen by cost.
 	cost func(c *Call) Cost
 }
 
-// byCollective holds the algorithms of each collective. It has an entry for every value of Collective, because
-// every call looks up its algorithm.
+// byCollective holds the algorithms of each collective. It contains an entry for every value of Collective, so that the
+// lookup in each call is cheap and cannot fail.
 type byCollective [1 << 8][]*Algorithm
 
 // algorithms lists the algorithms of each collective. The first one supports every call.
@@ -56,10 +56,9 @@ func withCollective(all byCollective) byCollective {
 // Algorithms returns the algorithms of a collective. The first one supports every call.
 func Algorithms(c Collective) []*Algorithm { return append([]*Algorithm(nil), algorithms[c]...) }
 
-// ByOrder returns the first algorithm that supports the call, and fills in the call's defaults. It is for ranks that
-// match messages by order alone, such as deployed nodes. It prefers algorithms in which no two ranks send to each other
-// at the same time, because a deployed node that does so forgets the other rank's request, which is retransmitted only
-// after 100 ms. The error is a *CallError.
+// ByOrder returns an algorithm for ranks that match messages by order alone, such as deployed nodes, and fills in the
+// call's defaults. It prefers algorithms in which no two ranks send to each other at the same time: a deployed node
+// that does so forgets the other rank's request, which is retransmitted only after 100 ms. The error is a *CallError.
 func ByOrder(call *Call) (*Algorithm, error) {
 	for _, name := range [...]string{"flat", "toggle", "chain"} {
 		if a := Named(call.Collective, name); a != nil && a.PrepareCall(call) == nil {
@@ -123,8 +122,8 @@ func (a *Algorithm) PrepareCall(call *Call) error {
 	return nil
 }
 
-// Make makes the caller's schedule in s, reusing its memory, and fills in the call's defaults. The call must not be
-// modified until the schedule has been read. The error is a *CallError.
+// Make builds the schedule of the caller's rank in s, reusing the memory of s, and fills in the call's defaults. The
+// call must not be modified until the schedule has been read. The error is a *CallError.
 func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	if err := a.PrepareCall(c); err != nil {
 		return err
@@ -133,7 +132,7 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	return nil
 }
 
-// Build is Make for a call that PrepareCall has accepted.
+// Build is Make for a call that PrepareCall has already accepted.
 func (a *Algorithm) Build(schedule *Schedule, call *Call) {
 	steps, stages := schedule.steps[:0], schedule.stageMemory[:0]
 	*schedule = Schedule{} // a composite literal with values would be copied
@@ -147,9 +146,9 @@ func (a *Algorithm) Build(schedule *Schedule, call *Call) {
 	schedule.stageMemory = schedule.stages
 }
 
-// Cost returns the cost of the call according to the algorithm's cost function. It is an upper bound if ranks do
-// different work or blocks differ in size. For calls with a Layout, Cost needs the sizes of all blocks, so only the
-// root of a Gather or Scatter can call it. The error is a *CallError.
+// Cost returns the cost of the call according to the algorithm's cost function. It is an upper bound if ranks perform
+// different work, or if blocks differ in size. Cost needs the sizes of all blocks, so for a Gather or Scatter with a
+// Layout, only the root can call it. The error is a *CallError.
 func (a *Algorithm) Cost(call Call) (Cost, error) {
 	if err := a.PrepareCall(&call); err != nil {
 		return Cost{}, err
@@ -163,7 +162,7 @@ func (a *Algorithm) Cost(call Call) (Cost, error) {
 	return a.cost(&call), nil
 }
 
-// Conditions that several algorithms have in common.
+// The following functions check conditions shared by several algorithms.
 
 // requireUniform requires that all blocks have the same size.
 func requireUniform(c *Call) string {
@@ -199,7 +198,7 @@ func requireChain(call *Call) string {
 	return ""
 }
 
-// copyToRecv adds the steps of a call of a single rank, which copies its contribution.
+// copyToRecv adds the step of a call with a single rank: a copy of the rank's contribution to its receive buffer.
 func copyToRecv(call *Call, schedule *Schedule) {
 	if call.InPlace {
 		return

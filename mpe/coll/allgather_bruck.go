@@ -1,7 +1,7 @@
 package coll
 
-// allgatherBruck is Bruck's Allgather: in round k, each rank receives the blocks of the 2^k ranks that follow the
-// ranks whose blocks it already has. Blocks are stored in the order of arrival, and moved to their places at the
+// allgatherBruck is Bruck's Allgather: in round k, each rank receives up to 2^k blocks, of the ranks after those whose
+// blocks it already holds. It stores blocks in the order of arrival, and moves them to their final locations at the
 // end.
 //
 //	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
@@ -16,7 +16,7 @@ var allgatherBruck = &Algorithm{
 		tmp := schedule.reserve(p * n)
 		own, first := Loc{Buf: SendBuf}, 0
 		if c.InPlace {
-			own, first = Loc{RecvBuf, r * n}, 1 // excluded, because it is already in its place
+			own, first = Loc{RecvBuf, r * n}, 1 // excluded, because it is already in its final location
 		}
 		ready := schedule.copy(tmp, own, n)
 		for have := 1; have < p; have *= 2 {

@@ -1,7 +1,7 @@
 package coll
 
-// allgatherDoubling is Allgather by recursive doubling: in round k, ranks that differ in bit k exchange all the
-// blocks that they have. The number of ranks must be a power of two.
+// allgatherDoubling is Allgather by recursive doubling: in round k, ranks whose numbers differ in bit k exchange all
+// blocks that they hold. The number of ranks must be a power of two.
 //
 //	T = log₂ p·α + (p−1)·nβ, n bytes a block
 var allgatherDoubling = &Algorithm{

@@ -1,6 +1,6 @@
 package coll
 
-// allgatherRing is Allgather in a ring: each rank passes every block on to the next rank.
+// allgatherRing is Allgather in a ring: in each round, each rank forwards the block received last to the next rank.
 //
 //	T = (p−1)·(α + nβ), n bytes a block; if blocks differ in size, n is the size of
 //	the largest, and T an upper bound

@@ -1,7 +1,7 @@
 package coll
 
-// allreduceDoubling is Allreduce by recursive doubling: in round k, ranks that differ in bit k exchange their partial
-// results and combine them. With g the greatest power of two ≤ p:
+// allreduceDoubling is Allreduce by recursive doubling: in round k, ranks whose numbers differ in bit k exchange their
+// partial results and combine them. With g the greatest power of two ≤ p:
 //
 //	T = log₂ g·(α + nβ + nγ), and 2α + 2nβ + nγ more if g < p
 var allreduceDoubling = &Algorithm{
@@ -11,7 +11,7 @@ var allreduceDoubling = &Algorithm{
 		n, f := call.Bytes, newFold(call.Ranks, -1)
 		acc := Loc{Buf: RecvBuf}
 		schedule.Window = 3
-		// Two receive buffers, so that the next receive is posted before its message arrives.
+		// With two receive buffers, each receive is posted before its message arrives.
 		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
 		ready := f.foldIn(call, schedule, acc, tmp[1], n, copyInput(call, schedule, acc, n))
 		if me, on := f.groupNumber(call.Rank); on {

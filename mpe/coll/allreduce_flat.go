@@ -1,8 +1,8 @@
 package coll
 
-// allreduceFlat is Allreduce by rank 0, which receives from the other ranks, combines in the order of ranks, and
-// sends the result to each of them. No two ranks ever send to each other at the same time, which is slow with
-// deployed nodes: one of them forgets the other's request, which is retransmitted only after 100 ms.
+// allreduceFlat is Allreduce by rank 0, which receives the contributions of the other ranks, combines them in rank
+// order, and sends the result to each rank. No two ranks ever send to each other at the same time. That would be slow
+// with deployed nodes: such a node forgets the other rank's request, which is retransmitted only after 100 ms.
 //
 //	T = (p−1)·(2α + 2nβ + nγ)
 var allreduceFlat = &Algorithm{

@@ -1,7 +1,7 @@
 package coll
 
-// allreduceRabenseifner is a reduce-scatter by recursive halving, followed by an allgather by the same exchanges in
-// reverse order. With g the greatest power of two ≤ p:
+// allreduceRabenseifner is Allreduce as a reduce-scatter by recursive halving, followed by an allgather with the same
+// exchanges in reverse order. With g the greatest power of two ≤ p:
 //
 //	T = 2·log₂ g·α + 2·(g−1)/g·nβ + (g−1)/g·nγ, and 2α + 2nβ + nγ more if g < p
 var allreduceRabenseifner = &Algorithm{
@@ -19,7 +19,7 @@ var allreduceRabenseifner = &Algorithm{
 			for i := len(halves) - 1; i >= 0; i-- {
 				h := halves[i]
 				schedule.send(h.peer, acc.offset(at(lo)), at(hi)-at(lo), ready)
-				// The part received is the part that the rank gave away before.
+				// The rank receives the part that it sent to this peer in the reduce-scatter.
 				ready = schedule.join(ready, schedule.recv(h.peer, acc.offset(at(h.lo)), at(h.hi)-at(h.lo), h.sendStep))
 				lo, hi = min(lo, h.lo), max(hi, h.hi)
 			}

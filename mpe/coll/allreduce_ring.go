@@ -1,8 +1,8 @@
 package coll
 
-// allreduceRing is Allreduce in a ring: every piece travels around the ring once, and each rank adds its
-// contribution to it; then the results travel around the ring. The operation must be commutative, because each
-// piece starts at a different rank.
+// allreduceRing is Allreduce in a ring: each piece of the vector travels around the ring once, and each rank adds its
+// contribution; then the results travel around the ring. The operation must be commutative, because each piece starts
+// at a different rank.
 //
 //	T = 2(p−1)·α + 2·(p−1)/p·nβ + (p−1)/p·nγ
 var allreduceRing = &Algorithm{
@@ -39,15 +39,15 @@ var allreduceRing = &Algorithm{
 					free[t] = ready
 				}
 			} else {
-				// The piece is received at the place of the result, and combined there with the contribution, so
-				// that no copy is needed.
+				// Receive the piece at the location of the result, and combine it there with the contribution, without
+				// a copy.
 				got := schedule.recv(left, acc.offset(off), size)
 				ready = schedule.reduce(acc.offset(off), own.offset(off), size, got)
 			}
 			from = acc
 		})
-		// Piece rank+1 is final on this rank. Each piece received from now on replaces the piece that was sent in the
-		// same round of the first part.
+		// This rank now holds the result of piece rank+1. Each piece received from now on replaces the piece sent in
+		// the same round of the first part.
 		schedule.rounds(p-1, func(i int) {
 			off, size := at(call.Rank + 1 - i)
 			schedule.send(right, acc.offset(off), size, ready)

@@ -1,7 +1,7 @@
 package coll
 
 // alltoallBruck is Bruck's Alltoall: in round k, all blocks whose distance to their destination has bit k set travel
-// 2^k ranks in one message. There are few messages, but each block is sent several times.
+// 2^k ranks in one message. It needs few messages, but sends each block several times.
 //
 //	T = ⌈log₂ p⌉·α + m·nβ, n bytes a block, and m the number of bits set in 1 to p−1:
 //	about p/2·log₂ p

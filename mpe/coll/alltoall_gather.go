@@ -1,13 +1,13 @@
 package coll
 
-// MaxGathered is the maximum total size in bytes of an Alltoall whose blocks rank 0 gathers. Beyond it, to
-// transfer the messages of one rank takes as long as to transfer all messages.
+// MaxGathered is the maximum total size in bytes of the blocks of an Alltoall through rank 0. Beyond it, transferring
+// the messages of rank 0 takes as long as transferring all messages directly.
 const MaxGathered = 1 << 20
 
-// alltoallGatherScatter is Alltoall through rank 0, which gathers the blocks of all ranks, sorts them by
-// destination, and scatters them. It has the fewest possible messages, 2(p−1), and only two for every other rank.
-// It pays off if the ranks share few cores, and only for short blocks, because each block is sent twice. Rank 0
-// needs 2p²n bytes of scratch.
+// alltoallGatherScatter is Alltoall through rank 0, which gathers the blocks of all ranks, sorts them by destination,
+// and scatters them. It needs the fewest possible messages: 2(p−1), and only two per rank other than 0. It pays off if
+// many ranks share few cores, and only for short blocks, because each block is sent twice. Rank 0 needs 2p²n bytes of
+// scratch.
 //
 //	T = 2(p−1)·(α + pnβ), n bytes a block
 var alltoallGatherScatter = &Algorithm{

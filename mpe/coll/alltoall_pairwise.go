@@ -1,13 +1,13 @@
 package coll
 
-// exchangedAtOnce is the maximum size, in bytes, of the blocks that a rank sends and receives at the same time. A
-// single block may be longer.
+// exchangedAtOnce is the maximum total size in bytes of the blocks that a rank sends at the same time, and likewise of
+// the blocks that it receives. A single block may be longer.
 const exchangedAtOnce = 1 << 20
 
 // alltoallPairwise is Alltoall in p−1 rounds: in round i, each rank sends to the rank at distance i after it, and
 // receives from the rank at distance i before it. Rounds of short blocks are independent of each other, and the
-// executor determines how many of them are in progress. A long block waits for a block some rounds earlier, so that
-// blocks are still in the cache when they are received. Strictly sequential rounds would make all ranks wait for
+// executor determines how many are in progress. A long block waits for a block some rounds earlier, so that blocks are
+// still in the cache when they are received. Rounds are not strictly sequential, because all ranks would then wait for
 // the last rank to make the call.
 //
 //	T = (p−1)·(α + nβ), n bytes a block; with blocks of different sizes there is no
@@ -20,7 +20,7 @@ var alltoallPairwise = &Algorithm{
 		schedule.Window = 3
 		buf, layout := Loc{Buf: SendBuf}, &call.Send
 		ready := 0
-		if call.InPlace { // send from a copy: blocks are overwritten
+		if call.InPlace { // send from a copy, because received blocks overwrite the originals
 			layout = &call.Recv
 			end := 0
 			for i := range p {

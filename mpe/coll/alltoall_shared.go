@@ -1,7 +1,7 @@
 package coll
 
-// alltoallShared is Alltoall through shared buffers: each rank copies its blocks to its shared buffer, and reads
-// the blocks for it from the buffers of the other ranks.
+// alltoallShared is Alltoall through shared buffers: each rank copies its blocks to its shared buffer, and reads its
+// incoming blocks from the buffers of the other ranks.
 //
 //	T = α + (2p − 1)·n·β, n bytes a block
 var alltoallShared = &Algorithm{

@@ -1,7 +1,7 @@
 package coll
 
-// barrierToggle is Barrier through a master: every rank notifies rank 0 of its arrival, and then rank 0 notifies
-// each rank. (In the paper, the master instead toggles a value for which the ranks wait.)
+// barrierToggle is Barrier through a master: each rank notifies rank 0 of its arrival, and then rank 0 notifies each
+// rank. (In the paper, the master instead toggles a value that the ranks poll.)
 //
 //	T = 2(p−1)·α
 var barrierToggle = &Algorithm{

@@ -1,16 +1,16 @@
 package coll
 
-// bcastAtomic is Bcast as a flow: ranks synchronize once, and then the data flows through the chain without a
-// handshake for each segment. The head sends, the body forwards, the tail receives. The flow synchronizes itself
-// (Step.Piece): every rank announces the data to its successor immediately, and clears its predecessor to send when
-// its successor has cleared it. So the head knows that all ranks are ready, with their receives posted, before a
-// byte moves. Either all ranks get the data, or nothing is sent.
+// bcastAtomic is Bcast as a flow: ranks synchronize once, and then the data flows through the chain without a handshake
+// for each segment. The head sends, the body forwards, the tail receives. The flow synchronizes itself (Step.Piece):
+// each rank announces the data to its successor immediately, and clears its predecessor to send when its successor has
+// cleared it. The head therefore sends the first byte only when all ranks are ready, with their receives posted. Either
+// all ranks get the data, or nothing is sent.
 //
 //	T = (2p − 1)·α + (n + (p−2)·b)·β, of which p·α are the synchronisation
 //
-// with pieces of b bytes. For data of at most eagerCredit bytes, all ranks have granted credit in advance. No clearance
-// is needed then, and the data is sent down the chain segment by segment. TransmissionOrder returns an Order that
-// depends on the data that ranks still have to send.
+// with pieces of b bytes. Data of at most eagerCredit bytes needs no clearance, because all ranks have granted credit
+// in advance; it is sent down the chain segment by segment. TransmissionOrder returns an Order that depends on the
+// amount of data that ranks still have to send.
 var bcastAtomic = &Algorithm{
 	Name:      "atomic",
 	Source:    "Park, Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019), 3.1",
@@ -47,9 +47,9 @@ var bcastAtomic = &Algorithm{
 	},
 }
 
-// eagerCredit is the credit in bytes that every rank grants before a receive is posted: the minimum eager credit of
-// the extended profile, by default (E20). In shared memory, the credit is smaller (E48), but even there, to
-// synchronize for fewer bytes would cost more than it gains.
+// eagerCredit is the credit in bytes that every rank grants before a receive is posted: the default minimum of the
+// extended profile's eager credit (E20). In shared memory, the credit is smaller (E48), but even there, synchronizing
+// for fewer bytes would cost more than it gains.
 const eagerCredit = 64 << 10
 
 // eager reports whether all ranks have granted credit for the data of the call.

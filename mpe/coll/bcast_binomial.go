@@ -1,7 +1,7 @@
 package coll
 
-// bcastBinomial is Bcast down a binomial tree: each rank sends first to the child with the largest subtree, so that
-// the number of ranks that have the data doubles in each round.
+// bcastBinomial is Bcast down a binomial tree: each rank sends first to the child with the largest subtree, so that the
+// number of ranks with the data doubles in each round.
 //
 //	T = ⌈log₂ p⌉·(α + nβ)
 var bcastBinomial = &Algorithm{

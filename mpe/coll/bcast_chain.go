@@ -1,7 +1,7 @@
 package coll
 
-// bcastChain is Bcast along a chain of ranks, in segments: a rank forwards one segment while it receives the next
-// one. Each segment is a message with its own handshake.
+// bcastChain is Bcast along a chain of ranks, in segments: a rank forwards one segment while it receives the next. Each
+// segment is a separate message, with its own handshake.
 //
 //	T = (p − 2 + k)·α + (n + (p−2)·n/k)·β
 //

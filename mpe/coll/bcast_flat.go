@@ -1,7 +1,7 @@
 package coll
 
-// bcastFlat is Bcast in which the root sends to the other ranks in order. Upstream's compiler implements MPI_Bcast
-// like this, so it is the counterpart of cloudfpga ranks.
+// bcastFlat is Bcast in which the root sends to the other ranks in order. It is compatible with cloudfpga ranks, for
+// which upstream's compiler implements MPI_Bcast like this.
 //
 //	T = (p−1)·(α + nβ)
 var bcastFlat = &Algorithm{

@@ -1,12 +1,11 @@
 package coll
 
-// bcastScatterAllgather scatters the data down a binomial tree, and then passes the pieces around a ring. A rank
-// does not get the pieces of its subtree, which it has received from the tree, a second time: each byte reaches
-// each rank once.
+// bcastScatterAllgather is Bcast that scatters the data down a binomial tree, and then passes the pieces around a ring.
+// The ring skips the pieces that a rank has already received for its subtree, so each byte reaches each rank only once.
 //
 //	T ≤ (⌈log₂ p⌉ + p − 1)·α + 2·(p−1)/p·nβ
 //
-// which is reached if the last rank of the tree has the longest way in the ring.
+// with equality if the last rank of the tree needs the most rounds in the ring.
 var bcastScatterAllgather = &Algorithm{
 	Name: "scatter-allgather",
 	Source: "van de Geijn's: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, Interprocessor Collective " +
@@ -28,7 +27,7 @@ var bcastScatterAllgather = &Algorithm{
 			schedule.send(call.actualRank(w), data.offset(at(w)), at(end)-at(w), got)
 		}
 		schedule.Window = 4
-		// In round i, rank v receives piece v−1−i, unless the piece belongs to its own subtree, whose pieces come
+		// In round i, rank v receives piece v−1−i, unless the piece belongs to its own subtree. These pieces would come
 		// last.
 		next := (v + 1) % p
 		mine, theirs := p-size, p-subtree(next, p)

@@ -1,8 +1,8 @@
 package coll
 
-// bcastShared is Bcast through shared buffers: the root copies the data to its shared buffer, segment by segment,
-// and each other rank copies every segment from that buffer. If not all segments fit, the root overwrites the
-// oldest segment when all ranks have copied it.
+// bcastShared is Bcast through shared buffers: the root copies the data to its shared buffer, segment by segment, and
+// each other rank copies every segment from that buffer. If not all segments fit into the buffer, the root overwrites
+// the oldest segment once all ranks have copied it.
 //
 //	T = α + (n + b)·β, segments of b bytes
 var bcastShared = &Algorithm{

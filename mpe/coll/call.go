@@ -15,8 +15,8 @@ const (
 	Barrier Collective = iota + 1
 	// Bcast copies Bytes bytes of the root's receive buffer to all receive buffers.
 	Bcast
-	// Reduce combines the send buffers, of Bytes bytes, into the root's receive buffer. Allreduce combines them
-	// into all receive buffers.
+	// Reduce combines the send buffers, of Bytes bytes each, into the root's receive buffer, and Allreduce into all
+	// receive buffers.
 	Reduce
 	Allreduce
 	// Gather copies the block of each rank to the root's receive buffer.
@@ -27,10 +27,10 @@ const (
 	Allgather
 	// Alltoall copies block i of each rank's send buffer to rank i.
 	Alltoall
-	// ReduceScatter combines the send buffers; rank i gets block i.
+	// ReduceScatter combines the send buffers. Rank i gets block i of the result.
 	ReduceScatter
-	// Scan combines the send buffers of ranks 0 to i for rank i. Exscan combines the send buffers of ranks 0 to
-	// i−1, and has no result on rank 0.
+	// Scan combines, for rank i, the send buffers of ranks 0 to i. Exscan combines the send buffers of ranks 0 to i−1,
+	// and has no result on rank 0.
 	Scan
 	Exscan
 )
@@ -53,12 +53,12 @@ func (c Collective) Rooted() bool {
 // ErrCall matches every *CallError.
 var ErrCall = errors.New("not a collective call")
 
-// CallError reports an invalid call, or a call that the algorithm does not support.
+// CallError is the error of an invalid call, or of a call that the algorithm does not support.
 type CallError struct {
 	Collective Collective
 	// Algorithm is empty if no algorithm supports the call.
 	Algorithm string
-	// Problem names the mistake and the valid values.
+	// Problem describes the mistake and the valid values.
 	Problem string
 }
 
@@ -73,67 +73,65 @@ func (e *CallError) Error() string {
 // Is reports whether target is ErrCall.
 func (e *CallError) Is(target error) bool { return target == ErrCall }
 
-// maxRanks is the maximum number of ranks of a call. It bounds the memory of a call, and is far larger than any
-// cluster.
+// maxRanks is the maximum number of ranks in a call. It bounds the memory of a call, and exceeds the size of any
+// cluster by far.
 const maxRanks = 1 << 16
 
-// Layout describes where the blocks of ranks are in a buffer, in bytes. The zero Layout has adjacent blocks of
-// Call.Bytes bytes.
+// Layout describes the location of each rank's block in a buffer, in bytes. In the zero Layout, blocks are adjacent and
+// Call.Bytes long.
 type Layout struct {
-	// Sizes holds the size of each rank's block, and Offsets holds its offset. If Offsets is nil, blocks are
-	// adjacent.
+	// Sizes and Offsets hold the size and the offset of each rank's block. Nil Offsets mean adjacent blocks.
 	Sizes, Offsets []int
 }
 
-// Call is a collective call of one rank. Ranks are ranks of the communicator. Unless documented otherwise, a field
-// must have the same value on all ranks of a call.
+// Call is a collective call of one rank. Ranks are numbered within the communicator. Unless documented otherwise, a
+// field must be equal on all ranks of a call.
 type Call struct {
 	Collective Collective
-	// Rank is the caller's rank. Root is used by Bcast, Reduce, Gather and Scatter.
+	// Rank is the caller's rank. Root applies to Bcast, Reduce, Gather and Scatter.
 	Rank, Ranks, Root int
-	// Bytes is the length of the vector, or of one rank's block. In Gather and Scatter with a Layout, a rank other than
-	// the root sets it to the size of its block.
+	// Bytes is the length of the vector, or of one rank's block. In Gather and Scatter with a Layout, each rank other
+	// than the root sets it to the size of that rank's block.
 	Bytes int
-	// Send is the layout of the send buffer, for Scatter (significant at the root) and Alltoall. Recv is the layout
-	// of the receive buffer, for Gather (significant at the root), Allgather and Alltoall. For Alltoall each rank has
-	// its own layouts, and the sizes of sender and receiver must match. For ReduceScatter, Recv.Sizes divides the
-	// vector into adjacent blocks, and Offsets is nil.
+	// Send is the layout of the send buffer, for Scatter (significant at the root) and Alltoall. Recv is the layout of
+	// the receive buffer, for Gather (significant at the root), Allgather and Alltoall. In Alltoall, the layouts may
+	// differ between ranks, but the sizes at sender and receiver must match. In ReduceScatter, Recv.Sizes divides the
+	// vector into adjacent blocks, and Offsets must be nil.
 	Send, Recv Layout
-	// Vector is set for a call with layouts (MPI's v-forms), even on ranks that do not know them. Either all ranks
-	// set it, or none.
+	// Vector marks a call with layouts (MPI's v-forms), also on ranks that do not know the layouts.
 	Vector bool
-	// Elem is the size of an element; 0 means 1. Bytes, Segment, and all sizes and offsets are multiples of it. No
-	// element is ever split.
+	// Elem is the size of an element in bytes; 0 means 1. Bytes, Segment, and all sizes and offsets must be multiples
+	// of it, because algorithms never split an element.
 	Elem int
-	// InPlace is MPI_IN_PLACE: the caller's contribution is in the receive buffer, at the place of its result or of
-	// its block. It may differ between ranks. In an in-place Scatter, the root's own block stays in its send
-	// buffer.
+	// InPlace is MPI_IN_PLACE: the caller's contribution is in the receive buffer, at the location of its result or of
+	// its block. In an in-place Scatter, the root's own block remains in its send buffer. InPlace may differ between
+	// ranks.
 	InPlace bool
-	// Ordered means that the operation is not commutative: contributions are combined in the order of ranks.
+	// Ordered means that the operation is not commutative: the algorithm must combine contributions in rank order.
 	Ordered bool
 	// Segment is the maximum number of bytes in a message of a segmented algorithm; 0 means no limit.
 	Segment int
 	// Order is the order of ranks in a chain, beginning with the root; nil means root, root+1, …, root−1.
 	Order []int
-	// OrderForm determines how Order depends on the data that ranks still have to send: see TransmissionOrder. Schedules
-	// depend on Order alone.
+	// OrderForm determines how Order depends on the data that ranks still have to send; see TransmissionOrder. It does
+	// not affect schedules, which depend on Order alone.
 	OrderForm OrderForm
 	// Flows means that all ranks can forward a message while it arrives.
 	Flows bool
-	// NoCredit means that the ranks grant no credit before a receive is posted, so that a flow of any length is
-	// synchronized. This is the case for FPGAs whose engines have no buffers.
+	// NoCredit means that the ranks grant no credit before a receive is posted, so that flows of any length must be
+	// synchronized. It applies to FPGAs whose engines have no buffers.
 	NoCredit bool
 	// FPGAs lists the FPGA ranks of an upstream cluster in the order of its file, for the tree of upstream's
 	// compiler.
 	FPGAs []int
-	// Shared is the number of bytes in each rank's shared buffer that the call may use. It is 0 if the ranks have
-	// no shared buffers, because they are on different hosts.
+	// Shared is the number of bytes in each rank's shared buffer that the call may use, or 0 if the ranks cannot use
+	// shared buffers, for example because they are on different hosts.
 	Shared int
-	// Token is the length of messages without content, for peers that do not accept messages of 0 bytes.
+	// Token is the length in bytes of messages without content. It is not 0 if a peer does not accept empty messages.
 	Token int
 }
 
-// Check reports mistakes that do not depend on the algorithm, as a *CallError, and fills in defaults.
+// Check returns a *CallError if the call is invalid for every algorithm, and fills in defaults.
 func (c *Call) Check() error {
 	bad := func(format string, args ...any) error {
 		return &CallError{Collective: c.Collective, Problem: fmt.Sprintf(format, args...)}
@@ -188,7 +186,8 @@ func (c *Call) checkLayouts(bad func(string, ...any) error) error {
 	return nil
 }
 
-// Layouts returns the layouts that the caller uses, first the receive buffer's. Unused elements are nil.
+// Layouts returns the layouts that the caller uses. In Alltoall, the layout of the receive buffer comes first. Unused
+// elements are nil.
 func (c *Call) Layouts() (list [2]*Layout) {
 	if !c.Vector {
 		return list
@@ -258,8 +257,8 @@ func (l *Layout) sizeBefore(i int) (n int) {
 	return n
 }
 
-// Lengths returns the lengths of the caller's buffers in bytes. The call must have passed Check; its layouts may have
-// nil Offsets.
+// Lengths returns the required lengths of the caller's buffers in bytes. The call must have passed Check, except that
+// Offsets may still be nil.
 func (c *Call) Lengths() (send, recv int) {
 	root, own := c.Rank == c.Root, c.Bytes
 	switch c.Collective {
@@ -310,7 +309,7 @@ func (c *Call) Lengths() (send, recv int) {
 	return send, recv
 }
 
-// extent returns the end of the last block with the given layout.
+// extent returns the length of a buffer with the given layout: the end of its last non-empty block.
 func (c *Call) extent(layout *Layout) (end int) {
 	if !c.Vector {
 		return c.Ranks * c.Bytes
@@ -326,7 +325,7 @@ func (c *Call) extent(layout *Layout) (end int) {
 	return end
 }
 
-// inputLoc returns the beginning of the caller's contribution to a reduction.
+// inputLoc returns the location of the caller's contribution.
 func (c *Call) inputLoc() Loc {
 	if c.InPlace && (c.Rank == c.Root || !c.Collective.Rooted()) {
 		return Loc{Buf: RecvBuf}
@@ -334,15 +333,15 @@ func (c *Call) inputLoc() Loc {
 	return Loc{Buf: SendBuf}
 }
 
-// partOffset returns the offset of piece i when n bytes are divided into the given number of parts, which have about
-// the same number of elements. If i is parts, it returns n.
+// partOffset returns the offset of part i when n bytes are divided into parts of nearly equal numbers of elements. For
+// i = parts it returns n.
 func (c *Call) partOffset(n, parts, i int) int {
 	elems := n / c.Elem
 	each, more := elems/parts, elems%parts
 	return (i*each + min(i, more)) * c.Elem
 }
 
-// segments returns the number of segments of n bytes, and the size of all segments except the last.
+// segments returns the number of segments of n bytes, and their size; the last segment may be shorter.
 func (c *Call) segments(n int) (count, size int) {
 	size = c.Segment
 	if size == 0 || size > n {
@@ -351,7 +350,7 @@ func (c *Call) segments(n int) (count, size int) {
 	return (n + size - 1) / size, size
 }
 
-// chainNeighbors returns the ranks before and after the caller in Order, or −1.
+// chainNeighbors returns the ranks before and after the caller in the chain. −1 means that there is no such rank.
 func (c *Call) chainNeighbors() (before, after int) {
 	before, after = -1, -1
 	i, at := c.virtualRank(), c.actualRank

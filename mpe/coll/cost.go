@@ -2,9 +2,9 @@ package coll
 
 import "math/bits"
 
-// Cost is the cost of a call, as computed by an algorithm's cost function. Rounds, Bytes and Reduced are sums along
-// the longest path, which takes Rounds·α + Bytes·β + Reduced·γ. α is the fixed time per message, β is the time
-// per byte on the wire, and γ is the time per byte of a reduction. Copies within a rank are not counted.
+// Cost is the cost of a call, as computed by an algorithm's cost function. Rounds, Bytes and Reduced are sums along the
+// longest path, which takes Rounds·α + Bytes·β + Reduced·γ, where α is the fixed time per message, β the time per byte
+// on the wire, and γ the time per byte of a reduction. Copies within a rank do not count.
 type Cost struct {
 	// Rounds is the number of sequential messages.
 	Rounds int
@@ -14,19 +14,19 @@ type Cost struct {
 	Reduced int
 }
 
-// Time returns the duration of the longest path, in the unit of its arguments.
+// Time returns the duration of the longest path, in the unit of alpha, beta and gamma.
 func (c Cost) Time(alpha, beta, gamma float64) float64 {
 	return float64(c.Rounds)*alpha + float64(c.Bytes)*beta + float64(c.Reduced)*gamma
 }
 
-// costOfRounds returns the Cost of a path with the given number of rounds: in each, a message of n bytes is followed by
-// a reduction of reduced bytes.
+// costOfRounds returns the Cost of a number of sequential rounds, each with a message of n bytes and a reduction of
+// reduced bytes.
 func costOfRounds(rounds, n, reduced int) Cost {
 	return Cost{Rounds: rounds, Bytes: rounds * n, Reduced: rounds * reduced}
 }
 
-// addFold adds the cost of the ranks that f folds into others: each sends its vector of n bytes, which is reduced,
-// and receives the result.
+// addFold adds the cost of folding: each rank outside the group of f sends its vector of n bytes to its neighbor, which
+// combines it, and receives the result.
 func (c Cost) addFold(f fold, n int) Cost {
 	if f.extra > 0 {
 		c.Rounds, c.Bytes, c.Reduced = c.Rounds+2, c.Bytes+2*n, c.Reduced+n

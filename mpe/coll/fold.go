@@ -2,14 +2,14 @@ package coll
 
 import "math/bits"
 
-// fold lets algorithms for 2^k ranks work with any number of ranks. Of the first 2·extra ranks, each even rank and
-// its neighbor combine their vectors, and one of the two continues for both. Because only neighbors combine, the
-// order of ranks is kept.
+// fold adapts algorithms for 2^k ranks to any number of ranks. Of the first 2·extra ranks, each even rank and its
+// neighbor combine their vectors, and one of the two continues for both, as a member of the group. Because only
+// neighbors combine, the order of ranks is preserved.
 type fold struct {
-	// group is the greatest power of two that does not exceed the number of ranks, extra is the number of ranks
-	// beyond group, and steps is the binary logarithm of group.
+	// group is the size of the group, the greatest power of two that does not exceed the number of ranks. extra is the
+	// number of ranks outside the group. steps is the binary logarithm of group.
 	group, extra, steps int
-	// keep is a rank that always continues, or −1.
+	// keep is a rank that must be in the group, or −1.
 	keep int
 }
 
@@ -29,7 +29,8 @@ func (f fold) actualRank(i int) int {
 	return 2*i + 1
 }
 
-// groupNumber returns the rank's number in the group, and reports whether the rank is in the group.
+// groupNumber returns the group number of the rank, or of its neighbor that continues for both, and reports whether the
+// rank itself is in the group.
 func (f fold) groupNumber(rank int) (int, bool) {
 	i := rank - f.extra
 	if rank < 2*f.extra {
@@ -42,7 +43,7 @@ func (f fold) groupNumber(rank int) (int, bool) {
 func (f fold) hasNeighbor(rank int) bool { return rank < 2*f.extra }
 
 // foldIn combines the neighbors' vectors of n bytes. acc holds the rank's own vector after step ready, and the
-// combination afterwards. foldIn returns the step to wait for; on a rank that does not continue, that is its send.
+// combination afterwards. foldIn returns the step to wait for, which is the send on a rank outside the group.
 func (f fold) foldIn(call *Call, schedule *Schedule, acc, tmp Loc, n, ready int) int {
 	if !f.hasNeighbor(call.Rank) {
 		return ready
@@ -54,7 +55,7 @@ func (f fold) foldIn(call *Call, schedule *Schedule, acc, tmp Loc, n, ready int)
 	return schedule.combine(call.Rank&1 == 1, acc, tmp, n, got, ready)
 }
 
-// foldOut sends n bytes of the result to the neighbor.
+// foldOut sends the result of n bytes to the neighbor outside the group.
 func (f fold) foldOut(call *Call, schedule *Schedule, at Loc, n, ready int) {
 	if !f.hasNeighbor(call.Rank) {
 		return
@@ -66,7 +67,7 @@ func (f fold) foldOut(call *Call, schedule *Schedule, at Loc, n, ready int) {
 	}
 }
 
-// copyInput copies the contribution to acc unless it is already there.
+// copyInput copies the caller's contribution to acc, unless it is already there, and returns the step or 0.
 func copyInput(c *Call, s *Schedule, acc Loc, n int) int {
 	if from := c.inputLoc(); from != acc {
 		return s.copy(acc, from, n)
@@ -74,17 +75,17 @@ func copyInput(c *Call, s *Schedule, acc Loc, n int) int {
 	return 0
 }
 
-// half is one exchange of halve. The rank sends blocks lo to hi−1 to peer, in step sent.
+// half is one exchange of halve, in which the rank sends blocks lo to hi−1 to peer, in step sendStep.
 type half struct {
 	peer, lo, hi int
 	sendStep     int
 }
 
-// halve adds a reduce-scatter in the group by recursive vector halving. In each exchange a rank sends half of its
-// blocks to a rank that holds the same blocks, and combines the other half with the received one. Distances double,
-// so adjacent ranges of ranks are combined, and their order is kept. at returns the offset of block i; at(group) is
-// the end. In the end, the rank has blocks lo to hi−1, which is a single block if there are as many blocks as
-// ranks.
+// halve adds a reduce-scatter in the group by recursive vector halving. In each exchange, a rank sends half of its
+// blocks to a rank that holds the same blocks, and combines the other half with the half received. Distances double, so
+// that adjacent ranges of ranks are combined, in rank order. at returns the offset of block i, and the end of the last
+// block for i = group. Afterwards the rank holds the result of blocks lo to hi−1, done lists the exchanges, and last is
+// the step to wait for.
 func (f fold) halve(c *Call, schedule *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi,
 	last int) {
 	me, _ := f.groupNumber(c.Rank)

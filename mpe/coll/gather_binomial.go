@@ -1,7 +1,7 @@
 package coll
 
-// gatherBinomial and scatterBinomial use a binomial tree, whose inner ranks collect or divide the blocks of their
-// subtrees.
+// gatherBinomial and scatterBinomial are Gather and Scatter in a binomial tree, whose inner ranks collect or distribute
+// the blocks of their subtrees.
 //
 //	T = ⌈log₂ p⌉·α + (p−1)·nβ, n bytes a block
 var gatherBinomial = &Algorithm{
@@ -80,9 +80,8 @@ var scatterBinomial = &Algorithm{
 	cost: allgatherBruck.cost, // also ⌈log₂ p⌉ messages, with p−1 blocks in total
 }
 
-// subtreeLoc returns the root's location for the blocks of a subtree that consists of size ranks, beginning with rank
-// w. If the subtree continues at rank 0, the location is in scratch, and rest is the number of ranks that wrap
-// around.
+// subtreeLoc returns the root's location for the blocks of a subtree of size ranks, beginning with rank w. If the ranks
+// of the subtree wrap around, the location is in scratch, and rest is the number of ranks from rank 0 on.
 func (c *Call) subtreeLoc(s *Schedule, w, size int) (at Loc, rest int) {
 	if w+size <= c.Ranks {
 		return Loc{RecvBuf, w * c.Bytes}, 0

@@ -1,8 +1,8 @@
 package coll
 
-// gatherFlat and scatterFlat let the root receive from, or send to, the other ranks in order. Upstream's compiler
-// implements MPI_Gather and MPI_Scatter like this, so they are the counterpart of cloudfpga ranks. Only these
-// algorithms work if no rank but the root knows the sizes of all blocks.
+// gatherFlat and scatterFlat are Gather and Scatter in which the root receives from, or sends to, the other ranks in
+// order. They are compatible with cloudfpga ranks, for which upstream's compiler implements MPI_Gather and MPI_Scatter
+// like this. No other algorithm works if only the root knows the sizes of all blocks.
 //
 //	T = (p−1)·(α + nβ), n bytes a block
 var gatherFlat = &Algorithm{
@@ -47,7 +47,7 @@ var scatterFlat = &Algorithm{
 	cost: func(c *Call) Cost { return c.rootCost(&c.Send) },
 }
 
-// rootCost returns the cost of a message between the root and each other rank with a non-empty block.
+// rootCost returns the cost of sequential messages between the root and each other rank with a non-empty block.
 func (c *Call) rootCost(l *Layout) Cost {
 	var cost Cost
 	for r := range c.Ranks {

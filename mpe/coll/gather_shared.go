@@ -1,7 +1,7 @@
 package coll
 
-// gatherShared and scatterShared use shared buffers: the root reads the blocks of all ranks, or all ranks read their
-// blocks from the root's buffer.
+// gatherShared and scatterShared are Gather and Scatter through shared buffers: the root reads the blocks of all ranks,
+// or all ranks read their blocks from the root's buffer.
 //
 //	T = α + (p + 1)·n·β, n bytes a block
 var gatherShared = &Algorithm{

@@ -2,20 +2,20 @@ package coll
 
 import "slices"
 
-// Status is a rank's report of the data that it still has to send. It has two bits, as in the status register in
-// section 3.2.4 of the source (see bcastAtomic).
+// Status is a rank's report of the amount of data that it still has to send. It has two bits, like an entry of the
+// status register in section 3.2.4 of the paper that bcastAtomic cites.
 type Status uint8
 
 const (
 	// Free means that the rank has no data left to send.
 	Free Status = iota
-	// BusyBelow512, BusyBelow1024 and BusyMore give the range of the number of bytes left.
+	// BusyBelow512, BusyBelow1024 and BusyMore mean that less than 512, less than 1024, or more bytes are left.
 	BusyBelow512
 	BusyBelow1024
 	BusyMore
 )
 
-// StatusOf returns the status of a rank that has the given number of bytes left to send.
+// StatusOf returns the status of a rank with the given number of bytes left to send.
 func StatusOf(left int) Status {
 	switch {
 	case left <= 0:
@@ -28,8 +28,8 @@ func StatusOf(left int) Status {
 	return BusyMore
 }
 
-// PackStatus packs the status of each rank into two bits, beginning with the highest bits of the first byte. The
-// source prints its register in the same order.
+// PackStatus packs the status of each rank into two bits, beginning with the highest bits of the first byte, as the
+// paper prints its status register.
 func PackStatus(status []Status) []byte {
 	packed := make([]byte, (len(status)+3)/4)
 	for i, st := range status {
@@ -38,7 +38,7 @@ func PackStatus(status []Status) []byte {
 	return packed
 }
 
-// UnpackStatus is the inverse of PackStatus. Ranks for which packed has no bits are Free.
+// UnpackStatus is the inverse of PackStatus. If packed is too short, the remaining ranks are Free.
 func UnpackStatus(packed []byte, ranks int) []Status {
 	status := make([]Status, max(ranks, 0))
 	for i := range status {
@@ -49,20 +49,20 @@ func UnpackStatus(packed []byte, ranks int) []Status {
 	return status
 }
 
-// OrderForm determines how the transmission order depends on the status of ranks.
+// OrderForm determines how the transmission order depends on the ranks' status.
 type OrderForm uint8
 
 const (
 	// OrderFixed makes the order independent of the status.
 	OrderFixed OrderForm = iota
-	// OrderFreeFirst puts free ranks before busy ones (3.2.1).
+	// OrderFreeFirst puts free ranks before busy ranks (section 3.2.1 of the paper).
 	OrderFreeFirst
-	// OrderByLeft also sorts busy ranks by the amount left (3.2.2).
+	// OrderByLeft also sorts busy ranks by the amount of data left (section 3.2.2 of the paper).
 	OrderByLeft
 )
 
-// TransmissionOrder returns the order of ranks in a chain from root on, for Call.Order. Ranks with equal keys are
-// in numerical order. All ranks of a call must use the same status.
+// TransmissionOrder returns, for Call.Order, the order of ranks in a chain that begins with root. Ranks with equal keys
+// remain in numerical order. All ranks of a call must pass the same status.
 func TransmissionOrder(root int, status []Status, form OrderForm) []int {
 	order := make([]int, 0, len(status))
 	if root < 0 || root >= len(status) {
@@ -78,7 +78,7 @@ func TransmissionOrder(root int, status []Status, form OrderForm) []int {
 	return order
 }
 
-// Key returns the sort key of a rank with status s. All statuses that the form treats alike have the same key.
+// Key returns the sort key of a rank with status s. Statuses that the form treats alike share a key.
 func (f OrderForm) Key(s Status) Status {
 	switch f {
 	case OrderFreeFirst:

@@ -2,9 +2,9 @@ package coll
 
 import "math"
 
-// PipelineSegments returns the number of segments with which a chain of p ranks is fastest, according to equation 1
-// in the source of bcastAtomic. n is the length of the data, beta is the time per unit of length, and alpha is the
-// time of a synchronization. The result is at least 1 and at most n.
+// PipelineSegments returns the number of segments that makes a chain of p ranks fastest, according to equation 1 of the
+// paper that bcastAtomic cites. n is the length of the data, beta the time per unit of length, and alpha the time of a
+// synchronization. The result is at least 1, and at most n if n > 0.
 //
 //	k = √((p−2)·n·β/α)
 func PipelineSegments(p, n int, alpha, beta float64) int {
@@ -21,8 +21,7 @@ func PipelineSegments(p, n int, alpha, beta float64) int {
 	return int(math.Round(k))
 }
 
-// PipelineSegment returns the size in bytes of the segments that PipelineSegments recommends for n bytes. A segment
-// consists of whole elements of elem bytes.
+// PipelineSegment returns the segment size in bytes that PipelineSegments recommends for n bytes, a multiple of elem.
 func PipelineSegment(p, n, elem int, alpha, beta float64) int {
 	elem = max(elem, 1)
 	elems := n / elem

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Progress tracks a rank's progress in a schedule. It gives an executor the steps that may begin, and the executor
-// reports which steps are complete. Together they keep the promises to peers in the package comment. A Progress is
-// not safe for concurrent use.
+// Progress tracks a rank's progress in a schedule. Next tells an executor which steps may begin, and the executor calls
+// MarkDone for completed steps. Progress ensures the promises to peers in the package comment. It is not safe for
+// concurrent use.
 type Progress struct {
 	schedule *Schedule
-	// ring holds the steps from number completed+1, which is the oldest incomplete step, to number lastRead, which is
-	// the newest step read. Its length is a power of two.
+	// ring holds the steps from number completed+1, the oldest incomplete step, to number lastRead, the last step read
+	// from schedule. Its length is a power of two.
 	ring                []progressStep
 	completed, lastRead int
-	// next is the lowest number that may not have begun. examined is the last number that Next has examined since a
-	// step was completed: steps up to it that have not begun cannot begin yet. 0 means that no step has been
-	// examined since.
+	// No step below next needs to begin. examined is the last step that Next examined since the last MarkDone, or 0 if
+	// it has examined none: steps up to examined that have not begun cannot begin yet.
 	next, examined int
-	// blockedSends and blockedRecvs list the peers whose next send or receive must wait, among the steps examined.
+	// blockedSends and blockedRecvs list the peers of examined sends and receives that cannot begin yet, which later
+	// steps with the same peer must not overtake.
 	blockedSends, blockedRecvs []int
 }
 
@@ -27,8 +27,8 @@ type progressStep struct {
 	started, done bool
 }
 
-// minWindow is the least number of steps in an executor's window. It allows that many messages to be in flight, if
-// the schedule does.
+// minWindow is the minimum number of steps in an executor's window, and thus the number of messages that can be in
+// flight.
 const minWindow = 32
 
 // Begin begins a schedule.
@@ -40,7 +40,7 @@ func (p *Progress) Begin(s *Schedule) {
 	*p = Progress{schedule: s, ring: p.ring, blockedSends: p.blockedSends, blockedRecvs: p.blockedRecvs}
 }
 
-// Step returns a step that has begun and is not complete. It is valid until the step is complete.
+// Step returns a step that has begun and is not complete. The pointer is valid until the step is complete.
 func (p *Progress) Step(number int) *Step { return &p.stepAt(number).Step }
 
 // stepAt returns a step in the window by its number.
@@ -59,8 +59,8 @@ func (p *Progress) fill() {
 	}
 }
 
-// Next returns the next step to begin and its number. ok is false if no step can begin before another one is
-// complete. The step is valid until the next call.
+// Next returns the next step to begin and its number. ok is false if no step can begin before another is complete. The
+// pointer is valid until the next call.
 func (p *Progress) Next() (step *Step, number int, ok bool) {
 	p.fill()
 	if p.examined == 0 {
@@ -80,7 +80,7 @@ func (p *Progress) Next() (step *Step, number int, ok bool) {
 			s.started = true
 			return &s.Step, p.examined, true
 		}
-		// Later steps with the same peer must not overtake it.
+		// Later steps with the same peer must not overtake this one.
 		if s.Sends() {
 			p.blockedSends = append(p.blockedSends, s.Dest())
 		}

@@ -1,7 +1,7 @@
 package coll
 
-// reduceBinomial is Reduce up a binomial tree. If the order of operands matters, the tree's root is rank 0, because
-// only then is every subtree a range of ranks; rank 0 then sends the result to the call's root.
+// reduceBinomial is Reduce up a binomial tree. If the order of operands matters, the tree's root must be rank 0, so
+// that every subtree is a range of ranks; rank 0 then sends the result to the call's root.
 //
 //	T = ⌈log₂ p⌉·(α + nβ + nγ), and α + nβ more if the order matters and the root
 //	is not 0
@@ -28,7 +28,7 @@ var reduceBinomial = &Algorithm{
 		free := 0
 		for d := 1; d < subtree(v, p); d *= 2 {
 			peer := actual(v + d)
-			if have != acc { // receive the first message at the place of the result
+			if have != acc { // receive the first message at the location of the result
 				ready = schedule.reduce(acc, own, n, schedule.recv(peer, acc, n))
 				have = acc
 				continue

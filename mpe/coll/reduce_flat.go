@@ -1,8 +1,8 @@
 package coll
 
-// reduceFlat is Reduce in which the root receives the contributions of the other ranks in order, and combines them,
-// with its own contribution at its own place in the order. Upstream's compiler implements MPI_Reduce like this, so
-// it is the counterpart of cloudfpga ranks.
+// reduceFlat is Reduce in which the root receives the contributions of the other ranks in order, and combines all
+// contributions, including its own, in rank order. It is compatible with cloudfpga ranks, for which upstream's compiler
+// implements MPI_Reduce like this.
 //
 //	T = (p−1)·(α + nβ + nγ)
 var reduceFlat = &Algorithm{

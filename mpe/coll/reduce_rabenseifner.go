@@ -1,7 +1,7 @@
 package coll
 
-// reduceRabenseifner is a reduce-scatter by recursive halving, followed by a gather of the pieces at the root up a
-// binomial tree. With g the greatest power of two ≤ p:
+// reduceRabenseifner is Reduce as a reduce-scatter by recursive halving, followed by a gather of the pieces up a
+// binomial tree to the root. With g the greatest power of two ≤ p:
 //
 //	T = 2·log₂ g·α + 2·(g−1)/g·nβ + (g−1)/g·nγ, and α + nβ + nγ more if g < p
 var reduceRabenseifner = &Algorithm{

@@ -1,17 +1,17 @@
 package coll
 
-// reduceScatterHalving is a reduce-scatter by recursive halving: in each round, a rank sends half of its blocks to
-// another rank, and combines the other half with the blocks received from that rank. The distance between the two
-// ranks is halved from round to round. The operation must be commutative. With p a power of two:
+// reduceScatterHalving is ReduceScatter by recursive halving: in each round, a rank sends half of its blocks to another
+// rank, and combines the other half with the blocks received from that rank. The distance between the two ranks halves
+// from round to round. The operation must be commutative. With p a power of two:
 //
 //	T = log₂ p·α + (p−1)/p·(nβ + nγ), n bytes in all
 //
-// Otherwise, neighbors first combine their vectors. One of the two continues with the blocks of both, and sends the
-// other rank its block at the end. This adds at most
+// Otherwise, neighbors first combine their vectors. One of the two continues with the blocks of both, and sends its
+// neighbor's block back at the end. This adds at most
 //
 //	2α + n·(1 + 3/p)·(β + γ)
 //
-// In this case the halves exchanged differ in size, too.
+// In this case, the exchanged halves also differ in size.
 var reduceScatterHalving = &Algorithm{
 	Name:        "recursive-halving",
 	Source:      "Thakur, Rabenseifner, Gropp, Optimization of Collective Communication Operations in MPICH (2005), 3.4",
@@ -20,7 +20,7 @@ var reduceScatterHalving = &Algorithm{
 		total, _ := call.blockSizes(&call.Recv)
 		f := newFold(call.Ranks, -1)
 		schedule.Window = 4
-		// at returns the offset of the blocks that belong to number i in the group.
+		// at returns the offset of the blocks that belong to group number i.
 		at := func(i int) int {
 			first := i + f.extra
 			if i < f.extra {
@@ -81,8 +81,8 @@ var reduceScatterHalving = &Algorithm{
 	},
 }
 
-// greaterHalves returns the number of bytes exchanged sequentially if the halves differ in size: an exchange takes as
-// long as the greater half.
+// greaterHalves returns the number of bytes exchanged sequentially if the halves differ in size. Each exchange takes as
+// long as its greater half.
 func (c *Call) greaterHalves(f fold) (bytes int) {
 	for width := f.group; width > 1; width /= 2 {
 		greater := 0
@@ -94,7 +94,7 @@ func (c *Call) greaterHalves(f fold) (bytes int) {
 	return bytes
 }
 
-// groupBlocks returns the total size of the blocks that belong to numbers lo to hi−1 in the group.
+// groupBlocks returns the total size of the blocks that belong to group numbers lo to hi−1.
 func (c *Call) groupBlocks(f fold, lo, hi int) (n int) {
 	for i := lo; i < hi; i++ {
 		_, size := c.Block(&c.Recv, f.actualRank(i))

@@ -1,9 +1,8 @@
 package coll
 
-// reduceScatterPairwise is a reduce-scatter in p−1 rounds: in round i, each rank sends its contribution to the
-// block of the rank at distance i after it, and receives a contribution to its own block from the rank at distance
-// i before it. If the order of operands matters, all contributions are kept until they can be combined in the order
-// of ranks.
+// reduceScatterPairwise is ReduceScatter in p−1 rounds: in round i, each rank sends its contribution to the block of
+// the rank at distance i after it, and receives a contribution to its own block from the rank at distance i before it.
+// If the order of operands matters, a rank stores all contributions and combines them at the end, in rank order.
 //
 //	T = (p−1)·(α + nβ + nγ), n bytes a block; if blocks differ in size, n is the size of
 //	the largest, and T an upper bound
@@ -14,7 +13,7 @@ var reduceScatterPairwise = &Algorithm{
 		p, r := call.Ranks, call.Rank
 		own, acc := call.inputLoc(), Loc{Buf: RecvBuf}
 		off, n := call.Block(&call.Recv, r)
-		if call.InPlace { // blocks still to be sent occupy the place of the result
+		if call.InPlace { // blocks still to be sent occupy the location of the result
 			acc = schedule.reserve(n)
 		}
 		schedule.Window = 4
@@ -41,8 +40,8 @@ var reduceScatterPairwise = &Algorithm{
 	},
 }
 
-// reduceScatterInOrder stores the contributions separately, and combines them from the last rank to the first, so
-// that the next operand always comes from a lower rank.
+// reduceScatterInOrder stores the contributions separately, and combines them from the last rank to the first, so that
+// the next operand is always from a lower rank.
 func reduceScatterInOrder(call *Call, schedule *Schedule, own, acc Loc) {
 	p, r := call.Ranks, call.Rank
 	off, n := call.Block(&call.Recv, r)
@@ -70,7 +69,7 @@ func reduceScatterInOrder(call *Call, schedule *Schedule, own, acc Loc) {
 	copyResult(call, schedule, acc, n)
 }
 
-// copyResult copies the result to the place of the contribution, once the contribution is no longer needed.
+// copyResult copies the result of an in-place call over the contribution, once all blocks of the contribution are sent.
 func copyResult(c *Call, s *Schedule, acc Loc, n int) {
 	if c.InPlace {
 		s.rounds(1, func(int) { s.copy(Loc{Buf: RecvBuf}, acc, n, AllEarlier) })

@@ -1,7 +1,7 @@
 package coll
 
-// reduceScatterShared is a reduce-scatter through shared buffers: each rank copies its vector to its shared buffer,
-// and combines its block of all vectors.
+// reduceScatterShared is ReduceScatter through shared buffers: each rank copies its vector to its shared buffer, and
+// combines its own block of all vectors.
 //
 //	T = α + p·n·(β + γ), n bytes a block
 var reduceScatterShared = &Algorithm{

@@ -1,8 +1,7 @@
 package coll
 
-// scanChain and exscanChain pass partial results along a chain of ranks, in segments: each rank receives the
-// combination of all ranks before it, adds its own contribution, and sends the result to the next rank. They are
-// for long vectors.
+// scanChain and exscanChain are Scan and Exscan along a chain of ranks, in segments: each rank receives the combination
+// of all ranks before it, adds its own contribution, and sends the result to the next rank. They suit long vectors.
 //
 //	T = (p − 2 + k)·α + (n + (p−2)·b)·(β + γ), k segments of b bytes; in Exscan the last
 //	rank need not combine: one b less of γ

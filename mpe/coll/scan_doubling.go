@@ -1,7 +1,7 @@
 package coll
 
-// scanDoubling and exscanDoubling use recursive doubling: in round k, each rank sends its partial result, which
-// combines the contributions of the last 2^k ranks up to itself, to the rank at distance 2^k after it.
+// scanDoubling and exscanDoubling are Scan and Exscan by recursive doubling: in round k, each rank sends its partial
+// result, the combination of the last 2^k ranks up to itself, to the rank at distance 2^k after it.
 //
 //	T = ⌈log₂ p⌉·(α + nβ + nγ); Exscan combines the result and the value that it sends
 //	separately, so up to twice the nγ
@@ -44,7 +44,7 @@ var exscanDoubling = &Algorithm{
 		if call.Rank < call.Ranks-1 { // no rank uses the last rank's contribution
 			ready = schedule.copy(part, call.inputLoc(), n)
 		}
-		whole := ready // the contribution may be at the place of the result
+		whole := ready // the contribution may be at the location of the result
 		for k, d := 0, 1; d < call.Ranks; k, d = k+1, 2*d {
 			t, sent := k%2, 0
 			if call.Rank+d < call.Ranks {

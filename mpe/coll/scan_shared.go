@@ -1,6 +1,7 @@
 package coll
 
-// scanShared and exscanShared use shared buffers: each rank combines the vectors of the ranks before it.
+// scanShared and exscanShared are Scan and Exscan through shared buffers: each rank combines the vectors of the ranks
+// before it and, in Scan, its own.
 //
 //	T = α + n·β + p·n·γ
 var scanShared = &Algorithm{
@@ -25,7 +26,7 @@ var exscanShared = &Algorithm{
 	cost: allreduceShared.cost,
 }
 
-// combineBefore combines the contributions of ranks 0 to last, if there are any.
+// combineBefore publishes the caller's contribution, and combines the contributions of ranks 0 to last, if any.
 func (c *Call) combineBefore(schedule *Schedule, k chunk, last int) {
 	if c.Collective == Scan || c.Rank < c.Ranks-1 { // no rank reads the last rank's vector
 		schedule.copy(k.loc, c.inputLoc().offset(k.off), k.n)

@@ -1,14 +1,14 @@
 package coll
 
-// Schedule is the sequence of steps of one rank in one call. It is read once, with Next.
+// Schedule is the sequence of steps of one rank in one call. Next reads it, once.
 type Schedule struct {
-	// Scratch is the number of bytes of scratch that the steps use.
+	// Scratch is the number of bytes of scratch memory that the steps need.
 	Scratch int
-	// Window is the minimum number of steps, beginning with the oldest incomplete step, that the executor must be
-	// able to hold.
+	// Window is the minimum number of steps, beginning with the oldest incomplete step, that the executor must consider
+	// at a time.
 	Window int
-	// InOrder means that each step begins when the one before it is complete. It is set for schedules on shared
-	// buffers, which have no messages.
+	// InOrder means that each step begins when the step before it is complete. It is set for schedules on shared
+	// buffers, which contain no messages.
 	InOrder bool
 
 	token     int
@@ -16,17 +16,18 @@ type Schedule struct {
 	pos       int
 	stepCount int
 	stages    []stage
-	// stageMemory is stages as it was before Next removed stages from its front, so that the memory can be reused.
+	// stageMemory is the initial value of stages, before Next removes stages from the front; Build reuses its memory.
 	stageMemory []stage
 }
 
-// stage is a part of a schedule that is made round by round.
+// stage is a part of a schedule that is built round by round.
 type stage struct {
 	round, rounds int
 	make          func(round int)
 }
 
-// Next returns the next step, which is valid until the next call. Steps are numbered from 1 in this order.
+// Next returns the next step, and false after the last one. The pointer is valid until the next call. Steps are
+// numbered from 1 in this order.
 func (s *Schedule) Next() (*Step, bool) {
 	for s.pos == len(s.steps) {
 		if len(s.stages) == 0 {
@@ -45,8 +46,8 @@ func (s *Schedule) Next() (*Step, bool) {
 	return &s.steps[s.pos-1], true
 }
 
-// rounds adds a part that consists of n rounds. f adds the steps of one round, and is called when the round is
-// reached. After rounds, only further parts may be added.
+// rounds adds a part of n rounds. Next calls f to add the steps of a round when it reaches the round. After rounds,
+// only further parts may be added.
 func (s *Schedule) rounds(n int, f func(round int)) {
 	if n > 0 {
 		s.stages = append(s.stages, stage{rounds: n, make: f})
@@ -67,7 +68,7 @@ func (s *Schedule) add(step Step, after []int) int {
 		switch {
 		case a == 0:
 			continue
-		case n == len(step.After): // join the steps that do not fit
+		case n == len(step.After): // merge the dependencies that do not fit
 			s.stepCount++
 			s.steps = append(s.steps, Step{Kind: StepJoin, After: step.After})
 			step.After = [3]int{s.stepCount}
@@ -81,8 +82,8 @@ func (s *Schedule) add(step Step, after []int) int {
 	return s.stepCount
 }
 
-// Each of the following methods adds a step and returns its number. If n is 0, it adds no step and returns 0, which
-// stands for no dependency. Empty messages need not be sent, because both sides know their length.
+// Each of the following methods adds a step and returns its number. For n = 0 it adds no step and returns 0 (no
+// dependency): both sides know that the message is empty.
 
 func (s *Schedule) send(peer int, from Loc, n int, after ...int) int {
 	if n == 0 {
@@ -105,7 +106,7 @@ func (s *Schedule) copy(into, from Loc, n int, after ...int) int {
 	return s.add(Step{Kind: StepCopy, From: from, Into: into, Len: n}, after)
 }
 
-// pack copies count pieces of n bytes, which are stride bytes apart, into adjacent pieces.
+// pack copies count pieces of n bytes, whose starts are stride bytes apart, into adjacent pieces.
 func (s *Schedule) pack(into, from Loc, n, count, stride int, after ...int) int {
 	if n == 0 || count == 0 {
 		return 0
@@ -124,8 +125,8 @@ func (s *Schedule) reduce(into, from Loc, n int, after ...int) int {
 	return s.add(Step{Kind: StepReduce, From: from, Into: into, Len: n}, after)
 }
 
-// combine sets into = into ∘ from or, if lower is set, into = from ∘ into. lower means that from is the
-// contribution of lower ranks than into.
+// combine sets into = from ∘ into if lower is set, which means that from is the contribution of lower ranks than into.
+// Otherwise it sets into = into ∘ from.
 func (s *Schedule) combine(lower bool, into, from Loc, n int, after ...int) int {
 	if n == 0 {
 		return 0
@@ -137,7 +138,7 @@ func (s *Schedule) combine(lower bool, into, from Loc, n int, after ...int) int 
 	return s.add(Step{Kind: kind, From: from, Into: into, Len: n}, after)
 }
 
-// join returns a step that waits for all steps in after, or 0 if after is empty.
+// join returns a step that waits for all steps in after, or 0 if after contains none.
 func (s *Schedule) join(after ...int) int {
 	last, n := 0, 0
 	for _, a := range after {

@@ -1,28 +1,29 @@
 package coll
 
-// This file has helpers for the algorithms that use shared buffers. A shared buffer is memory of a rank that the
-// other ranks of its host have mapped. A rank copies its contribution there and publishes it; the other ranks await
-// the publication and read. There are no messages. The cost of a call is therefore the cost of the copies, and of
-// scheduling each rank once, which dominates if ranks share cores.
+// This file contains helpers for algorithms on shared buffers. A shared buffer is memory of a rank that the other ranks
+// on its host have mapped. A rank copies its contribution there and publishes it; the other ranks await the publication
+// and read the contribution. Without messages, a call costs only the copies, and scheduling each rank once, which
+// dominates if ranks share cores.
 //
-// Vectors that are too long for the buffer are divided into chunks, which alternate between its two halves. While a
-// rank writes chunk i, the other ranks may still read chunk i−1, but not chunk i−2: in each algorithm, a rank
-// publishes again when it has read a chunk, and the writer awaits that. The executor protects data of the previous
-// call.
+// Vectors too long for the buffer are divided into chunks, which alternate between the two halves of the buffer. While
+// a rank writes chunk i, the other ranks may still be reading chunk i−1, but not chunk i−2: in each algorithm, a rank
+// publishes again when it has read a chunk, and the writer awaits that publication. The executor protects the data of
+// the previous call in the same way.
 
 // chunk is a part of the vectors or blocks of a call.
 type chunk struct {
-	// number counts from 0 to count−1. off is the chunk's offset in bytes, and n is its length.
+	// number is the number of the chunk, from 0 to count−1. off is its offset and n its length, in bytes.
 	number, count, off, n int
-	// loc is its location in the shared buffer.
+	// loc is the chunk's location in the shared buffer.
 	loc Loc
 }
 
 // isReused reports whether a later chunk overwrites this one in the shared buffer.
 func (k chunk) isReused() bool { return k.number+2 < k.count }
 
-// addChunks divides n bytes into chunks, and calls part to add the steps for each chunk. The shared buffer, or half
-// of it if there are several chunks, can hold the given number of pieces of a chunk's length.
+// addChunks divides n bytes into chunks, and calls part to add the steps for each chunk. It makes the chunks short
+// enough that the shared buffer, or half of it for several chunks, can hold the given number of pieces of a chunk's
+// length.
 func (s *Schedule) addChunks(call *Call, n, pieces int, part func(*Call, *Schedule, chunk)) {
 	s.InOrder = true
 	room := call.Shared / pieces
@@ -41,11 +42,10 @@ func (s *Schedule) addChunks(call *Call, n, pieces int, part func(*Call, *Schedu
 	})
 }
 
-// MaxChunks is the maximum number of chunks of a call. A rank makes at most two publications for each chunk.
+// MaxChunks is the maximum number of chunks in a call. A rank publishes at most twice per chunk.
 const MaxChunks = 1 << 22
 
-// requireShared returns a problem unless the ranks have shared buffers that can hold two chunks with that many pieces
-// each.
+// requireShared requires shared buffers that can hold two chunks with the given number of pieces each.
 func (c *Call) requireShared(pieces int) string {
 	switch {
 	case c.Shared == 0:
@@ -58,15 +58,14 @@ func (c *Call) requireShared(pieces int) string {
 	return requireUniform(c)
 }
 
-// requireSharedOne is requireShared for one piece, a vector. requireSharedAll is requireShared for a block for each
-// rank.
+// requireSharedOne is requireShared for one piece (a vector or a block), and requireSharedAll for one piece per rank.
 func requireSharedOne(c *Call) string { return c.requireShared(1) }
 func requireSharedAll(c *Call) string { return c.requireShared(c.Ranks) }
 
 // publish adds a StepPublish.
 func (s *Schedule) publish() { s.add(Step{Kind: StepPublish}, nil) }
 
-// await waits until a rank has made count publications in this call.
+// await waits until a rank, or every other rank, has made count publications in this call.
 func (s *Schedule) await(peer, count int) {
 	if count > 0 {
 		s.add(Step{Kind: StepAwait, Peer: peer, Count: count}, nil)
@@ -78,15 +77,15 @@ func (s *Schedule) read(rank int, from, into Loc, n int) {
 	s.add(Step{Kind: StepCopy, Peer: rank, From: from, Into: into, Len: n}, nil)
 }
 
-// reduceFrom sets into = from ∘ into, with from in a rank's shared buffer.
+// reduceFrom sets into = from ∘ into, where from is in a rank's shared buffer.
 func (s *Schedule) reduceFrom(rank int, from, into Loc, n int) {
 	if n > 0 {
 		s.add(Step{Kind: StepReduce, Peer: rank, From: from, Into: into, Len: n}, nil)
 	}
 }
 
-// combineAll combines the contributions of ranks 0 to last, which are at from, and stores the result at into. It
-// begins with the contribution of rank last, which keeps the order of ranks and gives the same bits on every rank.
+// combineAll combines the contributions of ranks 0 to last, at from in their shared buffers, and stores the result at
+// into. It begins with rank last, so that operands are in rank order and all ranks compute the same bits.
 func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 	s.read(last, from, into, n)
 	for r := last - 1; r >= 0; r-- {
@@ -94,8 +93,8 @@ func (s *Schedule) combineAll(last int, from, into Loc, n int) {
 	}
 }
 
-// combineBlocks combines this rank's block of the chunk from the vectors of all ranks, in its own shared buffer.
-// The first publication means that the rank's chunk can be read. The second one means that its block is combined.
+// combineBlocks combines this rank's block of the chunk from the vectors of all ranks, in its own shared buffer. The
+// first publication means that the chunk can be read, the second that the rank's block is combined.
 func (c *Call) combineBlocks(schedule *Schedule, k chunk) {
 	schedule.copy(k.loc, c.inputLoc().offset(k.off), k.n)
 	schedule.publish()
@@ -108,7 +107,7 @@ func (c *Call) combineBlocks(schedule *Schedule, k chunk) {
 	schedule.publish()
 }
 
-// copyBlocks copies the combined blocks to the receive buffer.
+// copyBlocks copies the combined blocks of all ranks to the receive buffer.
 func (c *Call) copyBlocks(schedule *Schedule, k chunk) {
 	for i := range c.Ranks {
 		r := (c.Rank + i) % c.Ranks

@@ -8,24 +8,24 @@ const (
 	StepSend Kind = iota + 1
 	// StepRecv receives Len bytes from Peer into Into.
 	StepRecv
-	// StepForward receives Len bytes from Peer into Into, and forwards them to To while they arrive, in pieces of
-	// Piece bytes. It is a middle rank's step in a flow: see Step.Piece.
+	// StepForward receives Len bytes from Peer into Into, and forwards them to To while they arrive, in pieces of Piece
+	// bytes. It is the step of a middle rank in a flow; see Step.Piece.
 	StepForward
 	// StepCopy copies Len bytes from From to Into.
 	StepCopy
 	// StepReduce sets Into = From ∘ Into. If the order of operands matters, From is therefore the contribution of
 	// lower ranks, as in the reduction functions of MPI users (invec, inoutvec).
 	StepReduce
-	// StepReduceRight sets Into = Into ∘ From. From must be scratch and is undefined afterwards, so that a user's
-	// function may first store its result there.
+	// StepReduceRight sets Into = Into ∘ From. From must be scratch, and its content is undefined afterwards, because a
+	// user function stores its result there first.
 	StepReduceRight
-	// StepJoin does nothing. It combines dependencies: a step that waits for it waits for all steps in its After.
+	// StepJoin is a no-op that merges dependencies: a step that waits for it waits for all steps in its After.
 	StepJoin
 	// StepPack copies Count pieces of Len bytes to Into, without gaps. The first piece begins at From, and each
 	// following piece begins Stride bytes after the one before it.
 	StepPack
-	// StepPublish makes everything that the rank has written to its shared buffer visible to the other ranks. A
-	// rank's publications are numbered from 1 in each call.
+	// StepPublish makes all earlier writes of the rank to its shared buffer visible to the other ranks. A rank's
+	// publications are numbered from 1 in each call.
 	StepPublish
 	// StepAwait waits until Peer, or every other rank if Peer is AllRanks, has made Count publications in this call.
 	StepAwait
@@ -49,13 +49,13 @@ const (
 	SendBuf Buffer = iota + 1
 	// RecvBuf is the user's receive buffer. In Bcast, it is the only buffer.
 	RecvBuf
-	// Scratch is memory of the executor, Schedule.Scratch bytes of arbitrary content.
+	// Scratch is memory of the executor: Schedule.Scratch bytes with undefined initial content.
 	Scratch
-	// Blank is the buffer of messages without content. Such a message has Call.Token bytes: the executor sends
-	// arbitrary bytes, and discards the bytes that it receives.
+	// Blank is the buffer of messages without content. Such a message is Call.Token bytes long; the executor sends
+	// arbitrary bytes, and discards received bytes.
 	Blank
-	// Shared is a rank's memory that the other ranks of its host can read, Call.Shared bytes of arbitrary content. A
-	// step writes to the rank's own buffer, and reads the buffer of rank Peer.
+	// Shared is memory of a rank that the other ranks on its host can read: Call.Shared bytes with undefined initial
+	// content. A step writes to the rank's own buffer, and reads the buffer of rank Peer.
 	Shared
 )
 
@@ -77,10 +77,10 @@ type Loc struct {
 // offset returns the location off bytes further on.
 func (l Loc) offset(off int) Loc { return Loc{l.Buf, l.Off + off} }
 
-// AllEarlier in Step.After stands for all steps with lower numbers.
+// AllEarlier, in Step.After, means all steps with lower numbers.
 const AllEarlier = -1
 
-// AllRanks as the Peer of a StepAwait stands for all ranks except the caller.
+// AllRanks, as the Peer of a StepAwait, means all ranks except the caller.
 const AllRanks = -1
 
 // Step is one step of a schedule. Its Kind determines which fields are used.
@@ -89,15 +89,15 @@ type Step struct {
 	// Peer and To are ranks.
 	Peer, To   int
 	From, Into Loc
-	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is the first or last step of a flow that
-	// other ranks forward. A flow synchronizes itself: every rank announces it to the next rank as soon as its step
-	// begins. It clears the previous rank to send when its own receive is posted and the next rank has cleared it.
-	// So no byte moves before the last rank is ready.
+	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is the first or last step of a flow, which other
+	// ranks forward. A flow synchronizes itself: each rank announces it to the next rank as soon as its step begins,
+	// and clears the previous rank to send when its own receive is posted and the next rank has cleared it. Therefore
+	// no byte is sent before the last rank is ready.
 	Len, Piece int
-	// Count is used by StepPack and StepAwait. Stride is used by StepPack.
+	// Count applies to StepPack and StepAwait, Stride to StepPack only.
 	Count, Stride int
-	// After holds the numbers of steps that must be complete before this step begins. 0 stands for no step, and
-	// AllEarlier for all earlier steps. It is ignored if the schedule is InOrder.
+	// After holds the numbers of steps that must be complete before this step begins: 0 means no step, and AllEarlier
+	// all earlier steps. Schedules that are InOrder ignore it.
 	After [3]int
 }
 
@@ -105,7 +105,7 @@ type Step struct {
 func (s *Step) Sends() bool    { return s.Kind == StepSend || s.Kind == StepForward }
 func (s *Step) Receives() bool { return s.Kind == StepRecv || s.Kind == StepForward }
 
-// Extents returns the number of bytes that a step without a message reads at From, and the number that it writes at
+// Extents returns the number of bytes that a step without messages reads at From, and the number that it writes at
 // Into.
 func (s *Step) Extents() (from, into int) {
 	if s.Kind == StepPack {

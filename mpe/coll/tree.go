@@ -2,10 +2,10 @@ package coll
 
 import "math/bits"
 
-// The functions below describe a binomial tree of n nodes with root 0. The parent of a node is its number with the
-// lowest set bit cleared, so the subtree of a node is a range of numbers that begins with the node.
+// The functions below describe a binomial tree of n nodes with root 0. Clearing the lowest set bit of a node's number
+// yields its parent, so the subtree of a node is a range of numbers that begins with the node.
 
-// virtualRank returns the caller's virtual number, which counts ranks from the root.
+// virtualRank returns the caller's virtual number: its distance after the root, modulo the number of ranks.
 func (c *Call) virtualRank() int { return (c.Rank - c.Root + c.Ranks) % c.Ranks }
 
 // actualRank returns the rank with virtual number v.
@@ -22,8 +22,8 @@ func subtree(v, n int) int {
 	return min(v&-v, n-v)
 }
 
-// firstChild returns the distance from node v to its farthest child, or 0. The distance is a power of two; the
-// other children are at the lower powers of two.
+// firstChild returns the distance from node v to its farthest child, or 0 for a leaf. The distance is a power of two;
+// the other children are at the lower powers of two.
 func firstChild(v, n int) int {
 	size := subtree(v, n)
 	if size < 2 {

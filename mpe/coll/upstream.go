@@ -3,17 +3,17 @@ package coll
 import "slices"
 
 // groupSize is the size of a group in the tree with which upstream's compiler implements Bcast, Scatter, Gather and
-// Reduce for com_opt ≥ 1 and at least two FPGAs. The FPGA ranks, in the order of the cluster file, form groups of
-// four, and the first rank of each group is its replicator. The root exchanges messages with the replicators in
-// order, and each replicator exchanges messages with its group in order. The root must be the only rank that is not
-// an FPGA, because any other such rank would have no peer.
+// Reduce for com_opt ≥ 1 and at least two FPGAs. The FPGA ranks, in the order of the cluster file, form groups of four,
+// and the first rank of each group is its replicator. The root exchanges messages with the replicators in order, and
+// each replicator exchanges messages with its group in order. All ranks except the root must be FPGAs, because any
+// other rank would have no peer in the tree.
 //
-// Scatter and Gather count blocks in the order of the cluster file, so it must equal the order of ranks.
+// Scatter and Gather count blocks in the order of the cluster file, which must therefore be the order of ranks.
 const groupSize = 4
 
 // tree is the tree from a rank's point of view.
 type tree struct {
-	// groups lists the groups. Each begins with its replicator.
+	// groups lists the ranks of each group, beginning with its replicator.
 	groups [][]int
 	// mine is the caller's group, or nil for the root.
 	mine []int

@@ -1,11 +1,12 @@
 package coll
 
-// bcastTree and scatterTree use the tree of upstream.go. With G groups, of which the last may be smaller:
+// bcastTree and scatterTree are Bcast and Scatter in the tree of upstream.go. With G groups, of which the last may be
+// smaller:
 //
 //	T ≈ (G + 3)·(α + nβ) for Bcast
 //	T ≈ (G + 3)·α + (p + 2)·nβ for Scatter, n bytes a block
 //
-// A test has the exact formulas.
+// A test contains the exact formulas.
 var bcastTree = &Algorithm{
 	Name:        "tree",
 	Source:      "upstream's compiler, com_opt 1",

@@ -1,12 +1,13 @@
 package coll
 
-// reduceTree and gatherTree use the tree of upstream.go. With G groups, of which the last may be smaller:
+// reduceTree and gatherTree are Reduce and Gather in the tree of upstream.go. With G groups, of which the last may be
+// smaller:
 //
 //	T = (G + min(3, p−2))·(α + nβ + nγ) for Reduce
 //	T ≈ (G + 3)·α + (p + 2)·nβ for Gather, n bytes a block
 //
-// A test has the exact formulas. A replicator and the root begin with their own contributions and combine in the
-// order of reception.
+// A test contains the exact formulas. Replicators and the root begin with their own contributions, and combine the
+// others in the order of reception.
 var reduceTree = &Algorithm{
 	Name:        "tree",
 	Source:      "upstream's compiler, com_opt 1",

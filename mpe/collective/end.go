@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Abort ends the call because its caller's context is done with cause. The call fails with the error of its oldest message.
-// No user function may be running.
+// Abort ends the call because its caller's context is done with cause. The call fails with the error of its oldest
+// message. No user function may be running.
 func (x *Execution) Abort(cause error) {
 	x.setCause(cause)
 	of := x

@@ -124,13 +124,13 @@ const (
 	CauseOther FailureCause = iota
 	// CauseTimeout means that the caller's deadline expired.
 	CauseTimeout
-	// CauseCancelled means that the caller cancelled the call, or that its program ended.
+	// CauseCancelled means that the caller or its program abandoned the call.
 	CauseCancelled
 	// CauseMismatch means that another rank made a different call.
 	CauseMismatch
 	// CauseTruncated means that a message was longer than the call requires.
 	CauseTruncated
-	// CausePeerLost means that the rank lost its connection to another rank.
+	// CausePeerLost means that the rank considers another rank lost.
 	CausePeerLost
 	// CauseClosing means that the rank is shutting down.
 	CauseClosing

@@ -84,8 +84,8 @@ type Message struct {
 	step int
 	// id numbers the messages in the order of their creation.
 	id uint64
-	// sibling is the other message of a forward, or nil once one of the two has ended. later means that sibling is sent
-	// after this message completes.
+	// sibling is the other message of a forward, or nil after the end of either message. later means that sibling is
+	// sent after this message completes.
 	sibling *Message
 	later   bool
 }
@@ -188,7 +188,7 @@ func (e *Executor) Free(comm uint32) {
 	}
 }
 
-// Reset drops all agreements, except those that calls wait for, and the aborts of calls that were not made here.
+// Reset drops all agreements, unless calls wait for them, and the aborts of calls that were not made here.
 func (e *Executor) Reset() {
 	for comm, a := range e.agreements {
 		if len(a.waiting) > 0 {

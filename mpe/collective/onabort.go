@@ -34,7 +34,7 @@ func (e *Executor) onAbort(msg *abortMsg) {
 		if a.epoch == msg.epoch {
 			a.countRejected(msg)
 		}
-		return // it concerns another communicator, or a call that has ended
+		return // it concerns another communicator, or an earlier call
 	}
 	a.keepAbort(msg)
 }

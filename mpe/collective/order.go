@@ -11,13 +11,13 @@ import (
 // knows. All ranks must know the order when their part begins. Sending the order with the data would cost each rank
 // another message or copy. Instead, the order changes rarely, and the root announces it in advance:
 //
-//   - A rank that makes an ordered broadcast reports its status to the root if the status differs from the last one
-//     reported. It does not wait until the root has received the report.
-//   - From the reported statuses the root derives an order, and announces it to all members during one broadcast. The
-//     order applies from the second broadcast after that one. The root does not begin the first broadcast after it
-//     before all members have the announcement.
-//   - A rank executes ordered broadcasts sequentially. So when it reaches the second broadcast, the root has begun the
-//     first one, and the rank has the announcement.
+//   - A rank that makes an ordered broadcast reports its status to the root if it differs from the last reported
+//     status. It does not wait until the root has received the report.
+//   - The root derives an order from the reported statuses, and announces it to all members during a broadcast. The
+//     order applies from the second broadcast after that one. The root begins the first broadcast after it only when
+//     all members have received the announcement.
+//   - A rank executes ordered broadcasts sequentially. When it reaches the second broadcast, the root must have begun
+//     the first, so the rank has received the announcement.
 //
 // If nothing changes, nothing is sent.
 

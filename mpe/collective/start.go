@@ -48,8 +48,8 @@ type execution struct {
 	// computing is the number of running calls of the user function, each in a separate goroutine.
 	computing int
 	failErr   error
-	// agreed is the members' agreement that the call uses; nil before it begins. cause is the reason why the caller
-	// abandoned the call. aborted means that another rank aborted the call.
+	// agreed is the members' agreement that the call uses, or nil before the call begins. cause is the reason why the
+	// caller abandoned the call. aborted means that another rank aborted the call.
 	agreed  *agreement
 	cause   FailureCause
 	aborted bool

@@ -450,8 +450,7 @@ func (l *extendedLink) abort(err error, everything bool) {
 	}
 }
 
-// abortUnsent ends the sends that the peer does not know of, and asks the peer to cancel those that no receive has
-// matched.
+// abortUnsent ends the sends that the peer does not know of, and asks the peer to cancel announced sends.
 func (l *extendedLink) abortUnsent(err error) {
 	l.cancelRests(err)
 	for i := range l.outbox.slots {

@@ -10,7 +10,7 @@ type Probe struct {
 	Err  error
 }
 
-// Add registers a probe until Remove. The core wakes the probe whenever a message for it may have arrived.
+// Add registers a probe until Remove. The core wakes the probe whenever it receives a message that the probe may match.
 func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
 // wake makes the driver call f at the end of the event.

@@ -40,7 +40,7 @@ func (x *matching) discard(comm uint32, source, tag int) {
 	r.dropsMessage = true
 	x.core.nextID++
 	r.id, r.posted = x.core.nextID, x.core.now
-	_ = x.postRecv(r) // the message has arrived, so the receive is never queued
+	_ = x.postRecv(r) // the message is there, so the receive is never queued
 }
 
 // noteLeftRecv notes that a receive was cancelled because its program no longer exists.

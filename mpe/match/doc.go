@@ -7,34 +7,33 @@
 //
 // # Tables and order
 //
-// One hash table finds all entries of a queue. Its buckets compare five tags at once, as an associative
-// memory does. A list links the entries of a queue in the order of their numbers, which grow with time.
-// Entries with equal keys form a FIFO in the same order.
+// One hash table finds all entries of a queue. Each bucket compares five tags at once, as an associative memory does. A
+// list links the entries of a queue in the order of their numbers, which increase with time. Entries with equal keys
+// form a FIFO in the same order.
 //
-// A posted receive with a wildcard is in the same table under its own key (source,*), (*,tag) or (*,*). Two
-// more tables find unexpected messages by source alone or by tag alone. Each is built when a receive or probe
-// first needs it while messages are queued, in time linear in their number, once in the lifetime of the
-// Matcher; from then on, each queued message costs one more table entry.
+// The same table stores posted receives with wildcards, under the keys (source,*), (*,tag) and (*,*). Two more tables,
+// the indexes, find unexpected messages by source alone or by tag alone. A Matcher builds each index at most once, when
+// a receive or probe first needs it while messages are queued, in time linear in their number. From then on, each
+// queued message takes one more table entry.
 //
-//  1. A message fits exactly the receives with the four keys (source,tag),
+//  1. A message matches exactly the receives with the four keys (source,tag),
 //     (source,*), (*,tag), (*,*), so the lowest-numbered of the four heads is
-//     the oldest receive that fits.
-//  2. A receive fits exactly the messages in one FIFO of one of the four
-//     indexes of the UMQ, so the head of this FIFO is the oldest message that fits.
+//     the oldest matching receive.
+//  2. A receive matches exactly the messages in one FIFO of one of the four
+//     indexes of the UMQ, so the head of this FIFO is the oldest matching message.
 //
-// A message that fits a posted receive is never queued, and neither is a receive that fits a queued message.
-// So the oldest pair always matches, and messages of one source do not overtake each other.
+// A message that matches a posted receive is never queued, and neither is a receive that matches a queued message.
+// Therefore the oldest pair always matches, and messages of one source do not overtake each other.
 //
 // # Cost
 //
-// Every operation takes constant expected time at any depth and for any mix of wildcards, except the construction
-// of an index described above, Restore, Repost, DeleteUnexpected and the Each methods. The memory in use grows with
-// the depth, and so does the share of operations that miss the processor's caches: a match touches one bucket, the
-// entry and its two neighbours in the order, and the stored receive or message. No operation allocates unless its
-// queue is deeper than ever before or holds more different keys, and then it allocates by the page. Tables grow by
-// one bucket at a time, so no operation pays for a rehash. Limits bounds the memory: with pointers for R and M,
-// about 30 kB initially, at most 68 bytes per entry of the greatest depth of a queue, and 32 more for each wildcard
-// index in use. Memory is kept for the next burst, and released with the Matcher.
+// Every operation takes constant expected time at any depth and for any mix of wildcards, except the construction of an
+// index, Restore, Repost, DeleteUnexpected and the Each methods. In deeper queues, more operations miss the processor's
+// caches: a match accesses one bucket, the entry and its two neighbours in the order, and the stored receive or
+// message. An operation allocates only if its queue is deeper than ever before or holds more different keys, and then
+// by the page. Tables grow by one bucket at a time, so no operation pays for a rehash. Limits bounds the memory: with
+// pointers for R and M, about 30 kB initially, at most 68 bytes per entry of the greatest depth of a queue, and 32 more
+// for each wildcard index in use. A Matcher keeps its memory for the next burst, until it is released itself.
 //
-// The hash has no secret: a program that chooses tags that collide slows down only itself.
+// The hash uses no secret, because a program that chooses colliding tags slows down only itself.
 package match

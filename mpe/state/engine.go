@@ -16,7 +16,7 @@ type Engine struct {
 	// Posted and Unexpected are the depths of the matching queues of all communicators.
 	Posted     int `json:"posted"`
 	Unexpected int `json:"unexpected"`
-	// AnySource describes the oldest waiting receive from any source, or is nil.
+	// AnySource describes the oldest waiting receive from any source; nil if there is no such receive.
 	AnySource *Wait `json:"any_source,omitempty"`
 	// Calls lists the pending collective calls. Collectives counts all calls since the start.
 	Calls       []collective.Snapshot  `json:"calls,omitempty"`
@@ -29,8 +29,8 @@ type Engine struct {
 	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop describes the last of them.
 	Dropped  DropCounts `json:"dropped,omitzero"`
 	LastDrop *Drop      `json:"last_drop,omitempty"`
-	// SinceLastEnd is the time in seconds since an operation of the rank's program last ended; nil if none has ended
-	// yet.
+	// SinceLastEnd is the time in seconds since an operation of the rank's program last ended; nil before the first one
+	// ends.
 	SinceLastEnd *float64 `json:"ended_seconds"`
 	// LastFailed means that this operation failed.
 	LastFailed bool `json:"last_failed,omitempty"`

@@ -7,7 +7,7 @@ import (
 
 // Kernel holds the state of a stand-in's kernel, except the counters in its engine.
 type Kernel struct {
-	// Errors counts failed operations and protocol violations of a program.
+	// Errors counts failed operations and mistakes of a program.
 	Errors uint64 `json:"errors"`
 	// Starts is the number of times that an exec, rtl or rtl-net kernel started its program.
 	Starts uint64 `json:"starts,omitempty"`

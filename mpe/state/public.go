@@ -107,8 +107,8 @@ type PublicPeer struct {
 
 // PublicExtended is the part of a link's state that concerns waits, with fields as in Extended.
 type PublicExtended struct {
-	// PeerSession is 1 if a packet from the peer was received, and 0 otherwise. The session number itself is secret,
-	// because it makes a rank accept packets.
+	// PeerSession is 1 if a packet from the peer was received, and 0 otherwise. The session number itself is withheld,
+	// because ranks accept packets by session number.
 	PeerSession     protocol.Session `json:"peer_session"`
 	InFlight        int              `json:"in_flight"`
 	Queued          int              `json:"queued"`

@@ -195,7 +195,7 @@ func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) strin
 	return s
 }
 
-// silenceText describes a peer from which no usable packet has arrived: a silent peer, or a peer of another profile.
+// silenceText describes a peer that never sent a usable packet: a silent peer, or a peer of another profile.
 func (h *HandshakeFacts) silenceText(facts *WaitFacts) string {
 	switch {
 	case h.ForeignProfile:

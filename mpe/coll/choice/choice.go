@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Class describes how ranks exchange messages, and whether they share cores.
+// Class describes how the ranks of a call exchange messages, and whether they share cores.
 type Class string
 
 const (
@@ -16,8 +16,8 @@ const (
 	Memory Class = "memory"
 	// Network means that some ranks do not share memory.
 	Network Class = "network"
-	// OversubscribedMemory and OversubscribedNetwork mean, in addition, that the host of each rank has more ranks
-	// than cores. Then the time of a call is the sum of all its messages rather than its longest path.
+	// OversubscribedMemory and OversubscribedNetwork mean, in addition, that each host runs more ranks than it has
+	// cores. A call then takes as long as all of its messages together, rather than its longest path.
 	OversubscribedMemory  Class = "oversubscribed_memory"
 	OversubscribedNetwork Class = "oversubscribed_network"
 )
@@ -38,7 +38,7 @@ func ClassOf(memory, oversubscribed bool) Class {
 	return Network
 }
 
-// sibling returns the class of the same ranks with more, or fewer, cores.
+// sibling returns the class that differs only in whether ranks share cores.
 func (c Class) sibling() Class {
 	switch c {
 	case OversubscribedMemory:
@@ -55,20 +55,20 @@ func (c Class) sibling() Class {
 type Choice struct {
 	// Algorithm is the name of one of the collective's algorithms.
 	Algorithm string
-	// Segment is a Call.Segment in bytes; 0 does not divide the data. In a table it may be AutoSegment.
+	// Segment is the value for Call.Segment in bytes; 0 means undivided data. In a table, it may be AutoSegment.
 	Segment int
 }
 
-// AutoSegment is a Segment computed from the number of ranks, the length of the data and the link's alpha and beta, by
-// coll.PipelineSegment.
+// AutoSegment, as a Segment, makes coll.PipelineSegment compute the segment size from the number of ranks, the length
+// of the data and the link's alpha and beta.
 const AutoSegment = -1
 
 const autoText = "auto"
 
-// AutoAlgorithm is the only algorithm that supports AutoSegment, because coll.PipelineSegment models its cost.
+// AutoAlgorithm is the only algorithm that supports AutoSegment: the one whose cost coll.PipelineSegment models.
 const AutoAlgorithm = "chain"
 
-// maxSegment limits sizes given as text to the range of int on every machine.
+// maxSegment limits sizes given as text, so that they fit an int on every machine.
 const maxSegment = 1 << 30
 
 // String returns the choice as "binomial", "chain:64KiB" or "chain:auto".
@@ -85,7 +85,7 @@ func (c Choice) String() string {
 // MarshalText returns String.
 func (c Choice) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText parses the output of String. It accepts unknown algorithms: which ones exist depends on the
+// UnmarshalText parses the output of String. It accepts unknown algorithms, because the valid names depend on the
 // collective.
 func (c *Choice) UnmarshalText(text []byte) error {
 	name, segment, cut := strings.Cut(string(text), ":")

@@ -8,25 +8,24 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Series has the times of one choice for calls of several lengths.
+// Series holds the times of one choice for calls of several lengths.
 type Series struct {
 	Choice Choice
-	// Micros has the time for each length, in microseconds, or 0 if it is unknown.
+	// Micros holds the time for each length in microseconds, or 0 if it is unknown.
 	Micros []float64
 }
 
-// measurements has the known times of a collective for one number of ranks.
+// measurements holds the known times of a collective for one number of ranks.
 type measurements struct {
 	bytes  []int
 	series []Series
 }
 
-// DecideSpans returns the spans of a row from the times of its choices for calls of these lengths, which are in
-// increasing order. From one length to the next, the best choice remains the same unless another one is faster by the
-// factor worth. Before the first length, the best choice is the algorithm that supports every call. Where the best
-// choice changes, the span ends at the length at which both take the same time, by linear interpolation. In each span,
-// the best choice is followed by the ones that support other calls, in the order of their times, up to the algorithm
-// that supports every call.
+// DecideSpans computes the spans of a row from the times of its choices for calls of the given lengths, in increasing
+// order. Initially, the best choice is the algorithm that supports every call. From one length to the next, the best
+// choice changes only if another is faster by the factor worth. The span then ends at the length at which both choices
+// take the same time, by linear interpolation. In each span, the best choice is followed by other choices in the order
+// of their times, for calls that it does not support, up to the algorithm that supports every call.
 func DecideSpans(of coll.Collective, bytes []int, series []Series, worth float64) (spans []Span) {
 	e := &measurements{bytes, series}
 	all := algorithms[of][0].Name
@@ -59,7 +58,7 @@ func DecideSpans(of coll.Collective, bytes []int, series []Series, worth float64
 	return spans
 }
 
-// timeAt returns the time of a series at a length, or infinity if it is unknown.
+// timeAt returns the time of a series at a length, given by their indexes, or infinity if the time is unknown.
 func (e *measurements) timeAt(series, length int) float64 {
 	if us := e.series[series].Micros[length]; us > 0 {
 		return us
@@ -78,7 +77,7 @@ func (e *measurements) fastest(length int) int {
 	return least
 }
 
-// runnersUp returns the choices after the best one in a range of lengths.
+// runnersUp returns the choices that follow the best one in a span over a range of lengths.
 func (e *measurements) runnersUp(all string, best, from, to int) (list []Choice) {
 	if e.series[best].Choice.Algorithm == all {
 		return nil
@@ -114,14 +113,14 @@ func (e *measurements) runnersUp(all string, best, from, to int) (list []Choice)
 	return list
 }
 
-// crossover returns the length, between the lengths i and i+1, up to which series a is not slower than series b, which
+// crossover returns the length, between lengths i and i+1, up to which series a is at least as fast as series b, which
 // is faster at length i+1.
 func (e *measurements) crossover(a, b, i int) int {
 	low, high := e.bytes[i], e.bytes[i+1]
 	ahead, behind := e.timeAt(b, i)-e.timeAt(a, i), e.timeAt(a, i+1)-e.timeAt(b, i+1)
 	end := int(math.Sqrt(float64(max(low, 1)) * float64(high)))
 	if !math.IsInf(ahead, 0) && !math.IsInf(behind, 0) && !math.IsNaN(ahead) {
-		// One of them may be 0 or negative, because a small advantage does not change the choice.
+		// Either may be 0 or negative, because a small advantage does not change the choice.
 		ahead, behind = max(ahead, 0), max(behind, 0)
 		if ahead+behind > 0 {
 			end = low + int(float64(high-low)*ahead/(ahead+behind))

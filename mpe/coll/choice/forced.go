@@ -7,11 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Forced has choices that override the table. They must be the same on all ranks.
+// Forced holds choices that override the table. It must be equal on all ranks.
 type Forced map[coll.Collective]Choice
 
 // Choose returns the forced choice for the call. It returns false if no choice is forced, or if the algorithm does not
-// support the call: then the table chooses, so that forcing an algorithm makes no call fail.
+// support the call. The caller must then consult the table, so that forcing an algorithm never makes a call fail.
 func (f Forced) Choose(c *coll.Call) (Choice, bool) {
 	choice, ok := f[c.Collective]
 	if !ok || c.Ranks < 2 || !choice.supports(c) {

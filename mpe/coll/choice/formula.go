@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Costs in nanoseconds of messages through a network of some 10 Gb/s between hosts and through shared memory, and of
+// Assumed costs in nanoseconds: of messages through a network of about 10 Gb/s and through shared memory, and of
 // reducing a byte.
 var (
 	networkLink = Link{Alpha: 15000, Beta: 0.6}
@@ -15,8 +15,8 @@ var (
 
 const reduceGamma = 0.3
 
-// publishAlpha is the cost of a publication in a shared buffer, as a fraction of a message in shared memory: it is
-// neither matched nor acknowledged.
+// publishAlpha is the cost of a publication in a shared buffer, as a fraction of the cost of a message in shared
+// memory. It is less than 1 because a publication is neither matched nor acknowledged.
 const publishAlpha = 0.5
 
 // formulaShared is the assumed length of shared buffers in bytes.
@@ -32,7 +32,7 @@ var (
 // formulaElem is the size of an element, in bytes.
 const formulaElem = 4
 
-// formula returns the rows for ranks with a core each, from the formulas of package coll.
+// formula computes the rows for ranks that do not share cores, from the formulas of package coll.
 func formula(link Link) Rows {
 	rows := Rows{Link: link}
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
@@ -64,7 +64,7 @@ func segments(a *coll.Algorithm) []int {
 	return formulaSegments[1:]
 }
 
-// costs evaluates the formula of an algorithm. It rounds times to nanoseconds.
+// costs evaluates the formula of an algorithm for several lengths, and rounds the times to nanoseconds.
 func costs(algorithm *coll.Algorithm, link Link, ranks, segment int, lengths []int) Series {
 	series := Series{Choice: Choice{algorithm.Name, segment}, Micros: make([]float64, len(lengths))}
 	for i, n := range lengths {

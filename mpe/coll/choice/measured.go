@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// measured has the decisions of "zrlbench tune". The times are in lab/tune/shipped.yaml; the
-// test of that package prints this file when the times are replaced.
+// measured holds the decisions of "zrlbench tune" from the times in lab/tune/shipped.yaml. When the times are replaced,
+// the test of that package prints the new contents of this file.
 var measured = map[Class]Rows{
 	OversubscribedMemory: {
 		Link: Link{Alpha: 1073, Beta: 0.1089},

@@ -12,46 +12,47 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Table is an immutable table of choices, safe for concurrent use. A nil Table has no choices: the first algorithm
-// that supports the call is chosen.
+// Table is an immutable table of choices, safe for concurrent use. A nil Table chooses the first algorithm that
+// supports the call.
 type Table struct {
 	classes map[Class]*class
 	hash    uint64
 }
 
-// class has the decisions for a Class.
+// class holds the decisions for a Class.
 type class struct {
 	link Link
 	rows [coll.Exscan + 1][]Row // sorted by ranks
 }
 
-// Link has the cost of a message: n bytes take Alpha + n·Beta nanoseconds.
+// Link specifies the cost of a message: n bytes take Alpha + n·Beta nanoseconds.
 type Link struct {
 	Alpha, Beta float64
 }
 
-// Rows are the decisions of a table for a class.
+// Rows holds the decisions of a table for a class.
 type Rows struct {
 	Link Link
 	Rows []Row
 }
 
-// Row has the decisions for a collective with a number of ranks. A table has at most one row for each number.
+// Row holds the decisions for a collective with a number of ranks. A class contains at most one row for each collective
+// and number of ranks.
 type Row struct {
 	Collective coll.Collective
 	Ranks      int
 	Spans      []Span
 }
 
-// Span has the choices for calls of up to MaxBytes bytes that exceed the preceding span. The last span has math.MaxInt.
-// The first choice that supports the call is taken.
+// Span holds the choices for calls longer than the preceding span, up to MaxBytes bytes, which is math.MaxInt in the
+// last span. The first choice that supports the call applies.
 type Span struct {
 	MaxBytes int
 	Choices  []Choice
 }
 
-// New returns a table. It drops unknown algorithms. A class without rows uses the rows of its sibling: the same ranks
-// with more or fewer cores.
+// New returns a table with the given rows, without unknown algorithms. A class missing in rows uses the rows of its
+// sibling: the class that differs only in whether ranks share cores.
 func New(rows map[Class]Rows) *Table {
 	table := &Table{classes: map[Class]*class{}}
 	for name, r := range rows {
@@ -87,8 +88,8 @@ func (c *class) add(from *Rows) {
 // Measured returns the measured part of the built-in table. It must not be modified.
 func Measured() map[Class]Rows { return measured }
 
-// Default returns the built-in table: the measured choices for oversubscribed hosts, and the choices by the formulas
-// of package coll for other hosts and for more ranks.
+// Default returns the built-in table: measured choices for oversubscribed hosts, and choices by the formulas of package
+// coll for other hosts and for more ranks than were measured.
 var Default = sync.OnceValue(func() *Table {
 	memory, network := formula(memoryLink), formula(networkLink)
 	return New(map[Class]Rows{
@@ -97,7 +98,7 @@ var Default = sync.OnceValue(func() *Table {
 	})
 })
 
-// withMoreRanks adds the formulas' rows for more ranks than were measured.
+// withMoreRanks adds rows computed by formula for more ranks than were measured.
 func withMoreRanks(measured, formula Rows) Rows {
 	measured.Rows = slices.Clone(measured.Rows)
 	for _, r := range formula.Rows {
@@ -109,15 +110,15 @@ func withMoreRanks(measured, formula Rows) Rows {
 	return measured
 }
 
-// Choose returns the choice for a valid call between ranks of a class. All ranks of a call that use the same table
-// and the same class get the same choice.
+// Choose returns the choice for a valid call between ranks of a class. With equal tables and classes, all ranks of a
+// call get the same choice.
 //
-// Choose takes the row with the greatest number of ranks that does not exceed the call's, or the first row if all
-// exceed it; then the span that includes Call.Bytes; then the first choice of the span that supports the call. If
-// there is no such row or choice, it returns the collective's first algorithm that supports the call.
+// Choose selects the row with the greatest number of ranks that does not exceed the call's, or the first row if all
+// exceed it; then the span that includes Call.Bytes; then the first choice in the span that supports the call. If no
+// row or choice matches, it returns the collective's first algorithm that supports the call.
 //
-// For calls with layouts, the length is the mean block size if all ranks know it, in Allgather and ReduceScatter. For
-// others, Choose returns the first algorithm that supports the call.
+// For an Allgather or ReduceScatter with layouts, which all ranks know, the mean block size replaces Call.Bytes. For
+// other calls with layouts, Choose returns the first algorithm that supports the call.
 //
 // Segments are rounded down to whole elements of the call, but to at least one.
 func (t *Table) Choose(of Class, call *coll.Call) Choice {
@@ -166,7 +167,7 @@ func (c *class) row(call *coll.Call) *Row {
 	return &rows[i]
 }
 
-// length returns the length that the table is searched for. It returns false if not all ranks know it.
+// length returns the length of the call for the search in the table, or false if not all ranks know it.
 func length(call *coll.Call) (int, bool) {
 	if !call.Vector {
 		return call.Bytes, true
@@ -209,8 +210,8 @@ func roundSegment(segment, elem int) int {
 	return max(segment-segment%elem, elem)
 }
 
-// Hash returns a hash of everything in the table that affects choices. Equal tables have the same hash, whatever else
-// their files contain; different tables have different ones, within the limits of 64 bits.
+// Hash returns a 64-bit hash of the contents of the table that affect choices. Equal tables have equal hashes,
+// regardless of other contents of their files. The hash of a nil Table is 0.
 func (t *Table) Hash() uint64 {
 	if t == nil {
 		return 0

@@ -2,9 +2,9 @@ package collcheck
 
 import "github.com/zrlmpi/zrlmpid/mpe/coll"
 
-// Choose returns the algorithm that is fastest by the formulas. alpha is the time of a message, beta the time of a
-// byte, and gamma the time of reducing a byte, in the same unit. Calls with layouts get the first algorithm that
-// supports them, because not all ranks know the layouts of other ranks.
+// Choose returns the fastest algorithm for a call according to the formulas. alpha is the time per message, beta the
+// time per byte, and gamma the time of reducing a byte, in the same unit. For a call with layouts, it returns the first
+// algorithm that supports the call, because ranks do not know all layouts.
 func Choose(call coll.Call, alpha, beta, gamma float64) (best *coll.Algorithm, err error) {
 	if err := call.Check(); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ var ErrSchedule = errors.New("schedule is wrong")
 
 // Error reports a mistake in a schedule.
 type Error struct {
-	// Rank and Step are its location; Step is 0 if it concerns the schedule as a whole.
+	// Rank and Step locate the mistake. Step is 0 if the mistake concerns the schedule as a whole.
 	Rank, Step int
 	Problem    string
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Data has the buffers of one rank.
+// Data holds the buffers of one rank.
 type Data struct {
 	Send, Recv      []byte
 	scratch, shared []byte
 }
 
-// Execute runs the schedules on data. reduce is the operation: inout = in ∘ inout, on whole elements.
+// Execute runs the schedules of all ranks on data. reduce is the operation on whole elements: inout = in ∘ inout.
 func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inout, in []byte)) error {
 	programs, err := Programs(a, calls)
 	if err != nil {

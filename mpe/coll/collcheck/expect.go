@@ -29,7 +29,7 @@ func extent(c *coll.Call, l *coll.Layout) (end int) {
 	return end
 }
 
-// ownBlock returns the size of the caller's block if only the root has the layout.
+// ownBlock returns the size of the caller's block in a call in which only the root knows the layout.
 func ownBlock(c *coll.Call, l *coll.Layout) int {
 	if c.Rank == c.Root && c.Vector {
 		return l.Sizes[c.Rank]
@@ -89,7 +89,7 @@ func rooted(c *coll.Call) bool {
 	return c.Collective == coll.Reduce || c.Collective == coll.Gather || c.Collective == coll.Scatter
 }
 
-// contribution returns the offset and length of the caller's contribution in its receive buffer, if it is in place.
+// contribution returns the offset and the length of an in-place contribution in the caller's receive buffer.
 func contribution(call *coll.Call) (off, n int) {
 	switch call.Collective {
 	case coll.Gather, coll.Allgather:
@@ -102,7 +102,7 @@ func contribution(call *coll.Call) (off, n int) {
 	return 0, call.Bytes
 }
 
-// newSymbols fills the buffers with the contributions of the ranks.
+// newSymbols returns a memory with the initial contributions of all ranks.
 func newSymbols(calls []coll.Call, programs []Program) *symbols {
 	call := &calls[0]
 	m := &symbols{elemSize: max(call.Elem, 1), ordered: call.Ordered, sets: newSets(len(calls)),
@@ -134,8 +134,8 @@ func newSymbols(calls []coll.Call, programs []Program) *symbols {
 	return m
 }
 
-// result returns the required final content of a rank's receive buffer. loose reports whether byte i may have any
-// value.
+// result returns the required final content of a rank's receive buffer. loose reports whether byte i may have an
+// arbitrary value.
 func (m *symbols) result(calls []coll.Call, r int) (want []symbol, loose func(i int) bool) {
 	call := &calls[r]
 	_, n := Buffers(call)
@@ -191,7 +191,7 @@ func (m *symbols) result(calls []coll.Call, r int) (want []symbol, loose func(i 
 	return want, loose
 }
 
-// verify compares all receive buffers with their required content.
+// verify returns an error unless all receive buffers have the required content.
 func (m *symbols) verify(calls []coll.Call) error {
 	for r := range calls {
 		want, loose := m.result(calls, r)

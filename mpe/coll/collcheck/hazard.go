@@ -2,22 +2,22 @@ package collcheck
 
 import "github.com/zrlmpi/zrlmpid/mpe/coll"
 
-// hazards finds steps of a rank that access the same bytes without one waiting for the other. It visits the steps
-// once and records the last writer and the readers since then of each byte: the next access must wait for these
-// steps, and so waits for all the steps that they wait for.
+// hazards finds steps of a rank that access the same bytes although neither waits for the other. It visits each step
+// once, and records for each byte the last writer and the readers since: the next access must wait for these steps, and
+// thereby waits for all earlier accesses.
 type hazards struct {
-	// before has a row of bits for each step: the steps that it waits for, directly or indirectly. It is reused for
-	// the next rank.
+	// before contains a row of bits per step: the steps that it waits for, directly or indirectly. The memory is reused
+	// for the next rank.
 	before []uint64
 	bytes  [4][]byteState
 	nodes  []reader
 }
 
-// byteState is the state of a byte: the number of the step that wrote it, and the last of its readers since then, as an
-// index of nodes. Both count from 1.
+// byteState is the state of a byte: the number of the step that wrote it last, and the index in nodes of its last
+// reader since. Both count from 1.
 type byteState struct{ writer, readers int32 }
 
-// reader is one of a byte's readers, linked to the reader before it.
+// reader is a reader of a byte, linked to the previous reader.
 type reader struct{ step, next int32 }
 
 func (h *hazards) check(rank int, program *Program) error {
@@ -52,7 +52,7 @@ func (h *hazards) check(rank int, program *Program) error {
 	return nil
 }
 
-// ancestors fills a step's row. It returns a dependency that is not an earlier step, or 0.
+// ancestors fills in a step's row. It returns 0, or an invalid dependency: one that is not an earlier step.
 func (h *hazards) ancestors(row []uint64, s *coll.Step, i, words int) int {
 	clear(row)
 	for _, a := range s.After {
@@ -75,7 +75,7 @@ func (h *hazards) ancestors(row []uint64, s *coll.Step, i, words int) int {
 	return 0
 }
 
-// touch records an access of a step. It returns a step for which this one should wait and does not, or 0. That is the
+// touch records an access of a step. It returns 0, or a step that this step must wait for but does not. That is the
 // step itself if both of its accesses are to the same bytes.
 func (h *hazards) touch(x access, step int, row []uint64) int {
 	waits := func(other int32) bool { return other == 0 || row[(other-1)/64]>>((other-1)%64)&1 != 0 }

@@ -2,7 +2,7 @@ package collcheck
 
 import "github.com/zrlmpi/zrlmpid/mpe/coll"
 
-// Program is the whole schedule of one rank. Step number i is Steps[i−1].
+// Program is the complete schedule of one rank. Steps[i−1] is step number i.
 type Program struct {
 	Steps           []coll.Step
 	Scratch, Window int
@@ -33,14 +33,14 @@ type access struct {
 	write bool
 }
 
-// accesses returns the accesses of a step: none, one or two.
+// accesses returns the accesses of a step, at most two. Unused elements are zero.
 func accesses(step *coll.Step) (list [2]access) {
 	switch step.Kind {
 	case coll.StepSend:
 		list[0] = access{step.From, step.Len, false}
 	case coll.StepRecv, coll.StepForward:
 		list[0] = access{step.Into, step.Len, true}
-	case coll.StepPack: // gaps between the pieces count as read, which can only cause false alarms
+	case coll.StepPack: // gaps count as read, which can cause only false alarms
 		reads, writes := step.Extents()
 		list = [2]access{{step.From, reads, false}, {step.Into, writes, true}}
 	case coll.StepCopy, coll.StepReduce:

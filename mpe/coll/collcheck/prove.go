@@ -6,15 +6,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Cost is the cost of a call by its schedules, with the number of messages and bytes that all ranks send.
+// Cost is the cost of a call counted in its schedules, and the number of messages and bytes sent by all ranks.
 type Cost struct {
 	coll.Cost
 	Messages, Volume int
 }
 
-// Prove proves the schedules of all ranks of a call, where calls[i] is the call of rank i. It returns their cost,
-// unless they use shared buffers. The error is a *Error, or a *coll.CallError if the algorithm does not support the
-// call.
+// Prove proves the schedules of all ranks of a call, where calls[i] is the call of rank i. It returns the cost of the
+// call, or the zero Cost for schedules on shared buffers. The error is an *Error, or a *coll.CallError if the algorithm
+// does not support the call.
 func Prove(a *coll.Algorithm, calls []coll.Call) (Cost, error) {
 	programs, err := Programs(a, calls)
 	if err != nil {
@@ -23,7 +23,7 @@ func Prove(a *coll.Algorithm, calls []coll.Call) (Cost, error) {
 	return ProvePrograms(calls, programs)
 }
 
-// ProvePrograms proves arbitrary programs.
+// ProvePrograms is Prove for given programs, which need not come from an algorithm.
 func ProvePrograms(calls []coll.Call, programs []Program) (Cost, error) {
 	if programs[0].InOrder {
 		return Cost{}, proveShared(calls, programs)

@@ -8,8 +8,8 @@ import (
 )
 
 // sharedSimulation executes schedules on shared buffers, one step of a rank at a time. It uses vector clocks: a rank's
-// clock has, for each other rank, the last step that is known to have happened before, because the rank has awaited a
-// publication after it. So conflicting accesses to a shared buffer are found regardless of the order of execution here.
+// clock holds, for each other rank, the last step known to have happened before, because the rank has awaited a later
+// publication. It thus finds conflicting accesses to a shared buffer regardless of the simulated order of execution.
 type sharedSimulation struct {
 	ranks []*sharer
 	mem   memory
@@ -19,14 +19,14 @@ type sharer struct {
 	*Program
 	rank, next int
 	clock      []int
-	// published has the clock at each publication.
+	// published holds the clock at each publication.
 	published [][]int
-	// bytes has the state of each byte of its shared buffer.
+	// bytes holds the state of each byte of the rank's shared buffer.
 	bytes []sharedByte
 }
 
-// sharedByte is the state of a byte: the owner's step that wrote it last, and the last step of each rank that has
-// read it since then.
+// sharedByte is the state of a byte: the owner's step that wrote it last, and for each rank that has read it since, the
+// last step that did.
 type sharedByte struct {
 	written int
 	read    map[int]int
@@ -67,7 +67,7 @@ func (w *sharedSimulation) run() error {
 	return nil
 }
 
-// awaited returns the ranks whose publications a step waits for.
+// awaited returns the ranks whose publications a step awaits.
 func (p *sharer) awaited(w *sharedSimulation, s *coll.Step) []*sharer {
 	switch {
 	case s.Kind != coll.StepAwait:
@@ -141,7 +141,7 @@ func (w *sharedSimulation) step(p *sharer, s *coll.Step) error {
 	return nil
 }
 
-// reads checks that the bytes that p reads of q's shared buffer were written before.
+// reads checks that q wrote the bytes of its shared buffer before p reads them, and records the read.
 func (w *sharedSimulation) reads(p, q *sharer, off, n int) error {
 	for i := max(off, 0); i < off+n && i < len(q.bytes); i++ {
 		b := &q.bytes[i]
@@ -159,7 +159,7 @@ func (w *sharedSimulation) reads(p, q *sharer, off, n int) error {
 	return nil
 }
 
-// writes checks that all reads of the bytes that p overwrites happened before.
+// writes checks that all earlier reads of the bytes that p overwrites happened before, and records the write.
 func (p *sharer) writes(off, n int) error {
 	for i := max(off, 0); i < off+n && i < len(p.bytes); i++ {
 		b := &p.bytes[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// symbol is the content of a byte: byte number elem of the contributions of a set of ranks. The zero symbol is an
-// unwritten byte.
+// symbol is the content of a byte: the combination of byte number elem of the contributions of a set of ranks. The zero
+// symbol is an unwritten byte.
 type symbol struct {
 	set  uint32
 	elem int32
@@ -26,7 +26,7 @@ type symbols struct {
 	sets      sets
 }
 
-// sets numbers sets of ranks from 1.
+// sets assigns numbers to sets of ranks, counting from 1.
 type sets struct {
 	words  int
 	bits   [][]uint64
@@ -76,7 +76,7 @@ func (s *sets) bounds(n uint32) (low, high int) {
 	return low, high
 }
 
-// union returns the union of two sets. They must be disjoint and, if the order matters, adjacent.
+// union returns the union of two sets. It returns an error unless they are disjoint and, if ordered is set, adjacent.
 func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
 	if n, ok := s.unions[[2]uint32{left, right}]; ok {
 		return n, nil

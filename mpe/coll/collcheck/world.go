@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// memory is the content of the ranks' buffers: contributions, or data.
+// memory holds the content of the ranks' buffers, as contributions or as data.
 type memory interface {
-	// move transfers a message, or copies if the ranks are the same.
+	// move transfers a message, or copies within a rank if the ranks are equal.
 	move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error
 	// reduce combines bytes of fromRank with bytes of rank.
 	reduce(fromRank, rank int, s *coll.Step) error
@@ -22,7 +22,7 @@ func (c clock) max(d clock) clock {
 	return clock{max(c[0], d[0]), max(c[1], d[1]), max(c[2], d[2])}
 }
 
-// message and reduction add their costs.
+// message and reduction return the clock advanced by the cost of a message or reduction of n bytes.
 func (c clock) message(n int) clock   { return clock{c[0] + 1, c[1] + n, c[2]} }
 func (c clock) reduction(n int) clock { return clock{c[0], c[1], c[2] + n} }
 
@@ -36,16 +36,17 @@ type stepQueue struct {
 type process struct {
 	*Program
 	rank, window int
-	// completed is the first incomplete step. through[i] is the time at which the first i steps were complete.
+	// completed is the index of the first incomplete step. through[i] is the time at which the first i steps were
+	// complete.
 	completed int
 	done      []bool
 	end       []clock
 	through   []clock
-	// begun has the start times of forward steps that have received and not yet sent.
+	// begun holds the times at which forward steps that have received can begin to send.
 	begun              map[int]clock
 	sends, recvs, work stepQueue
-	// needs has a row of bits for each step: the ranks without which it cannot be complete. It is empty unless
-	// requested.
+	// needs contains a row of bits per step: the ranks whose entry into the call the step depends on. It is empty
+	// unless requested.
 	needs []uint64
 	words int
 	woken bool
@@ -61,11 +62,11 @@ type simulation struct {
 	failed error
 }
 
-// unlimited is a window for any number of steps.
+// unlimited is a window that holds any number of steps.
 const unlimited = math.MaxInt / 2
 
-// newSimulation makes ranks with a window of window steps; 0 means each program's own Window. If needs is set, it
-// records which ranks each step needs.
+// newSimulation returns a simulation of ranks with a window of window steps; 0 means each program's Window. If needs is
+// set, the simulation records the ranks that each step depends on.
 func newSimulation(programs []Program, mem memory, window int, needs bool) *simulation {
 	w := &simulation{mem: mem}
 	for r := range programs {
@@ -100,10 +101,10 @@ func newSimulation(programs []Program, mem memory, window int, needs bool) *simu
 	return w
 }
 
-// run executes steps until no rank can continue, and returns an error if a rank has not completed its program.
+// run executes steps until no rank can continue, and returns an error if a rank did not complete its program.
 func (w *simulation) run() error {
 	for w.pass() {
-		// A flow may begin because of a rank far down the chain, so all ranks try again.
+		// A rank far down the chain may have enabled a flow to begin, so retry all ranks.
 		for _, p := range w.ranks {
 			if p.completed < len(p.Steps) {
 				w.wake(p)
@@ -126,7 +127,7 @@ func (w *simulation) run() error {
 	return nil
 }
 
-// pass executes all steps that can be executed, and reports whether there were any.
+// pass executes steps of woken ranks until none can continue, and reports whether it executed any.
 func (w *simulation) pass() (any bool) {
 	for len(w.queue) > 0 {
 		p := w.queue[len(w.queue)-1]
@@ -154,7 +155,7 @@ func (w *simulation) wake(p *process) {
 	}
 }
 
-// ready reports whether step i can begin, and at which time.
+// ready returns the time at which step i can begin. ok is false if the step cannot begin yet.
 func (p *process) ready(i int) (at clock, ok bool) {
 	if i >= p.completed+p.window {
 		return at, false
@@ -191,7 +192,7 @@ func (p *process) finish(i int, at clock) {
 	}
 }
 
-// addNeeds adds the needs of step j of from, and from itself, to the needs of step i.
+// addNeeds adds the dependencies of step j of from, and from itself, to the ranks that step i depends on.
 func (p *process) addNeeds(i int, from *process, j int) {
 	row := p.needs[i*p.words : (i+1)*p.words]
 	row[from.rank/64] |= 1 << (from.rank % 64)
@@ -208,7 +209,7 @@ func (p *process) addNeeds(i int, from *process, j int) {
 	}
 }
 
-// step executes one step that the rank can execute, or transfers one message for it.
+// step executes one local step of the rank or transfers one message to or from it, and reports whether it did.
 func (w *simulation) step(p *process) (bool, error) {
 	if len(p.work.steps) > 0 {
 		i := p.work.steps[0]
@@ -263,9 +264,8 @@ func (w *simulation) local(p *process, i int, at clock) error {
 	return nil
 }
 
-// cleared returns the time at which rank to cleared step i of the rank before it in a flow: its own receive is
-// posted, the message has been announced, and its own send has been cleared. ok is false if it has not been cleared
-// yet.
+// cleared returns the time at which rank to clears step i of from, the rank before it in a flow: when its own receive
+// is posted, the message has been announced, and its own send has been cleared. ok is false before that.
 func (w *simulation) cleared(from *process, i int, to *process) (at clock, ok bool) {
 	if len(to.recvs.steps) == 0 {
 		return at, false
@@ -285,7 +285,7 @@ func (w *simulation) cleared(from *process, i int, to *process) (at clock, ok bo
 	return at, true
 }
 
-// message transfers the next message from one rank to the other, if both have reached it.
+// message transfers the next message between two ranks if both are ready, and reports whether it did.
 func (w *simulation) message(from, to *process) (bool, error) {
 	if len(from.sends.steps) == 0 || len(to.recvs.steps) == 0 {
 		return false, nil
@@ -324,7 +324,7 @@ func (w *simulation) message(from, to *process) (bool, error) {
 	}
 	start := sent.max(posted).max(from.sends.free).max(to.recvs.free)
 	end := start.message(out.Len)
-	if out.Kind == coll.StepForward { // the last piece is sent on after it was received
+	if out.Kind == coll.StepForward { // the last piece is forwarded after it was received
 		end = end.max(from.end[i].message(min(out.Piece, out.Len)))
 	}
 	from.sends.free, to.recvs.free = end, end
@@ -335,7 +335,7 @@ func (w *simulation) message(from, to *process) (bool, error) {
 		to.addNeeds(j, from, i)
 	}
 	if in.Kind == coll.StepForward {
-		// It begins to send when the first piece is there.
+		// Forwarding can begin when the first piece has been received.
 		if to.begun == nil {
 			to.begun = map[int]clock{}
 		}

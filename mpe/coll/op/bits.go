@@ -2,10 +2,10 @@ package op
 
 import "unsafe"
 
-// Bitwise operations do not depend on the type, so they take 64 bits at a time. So do sums of small integers, if
-// carries are kept apart.
+// Bitwise operations do not depend on the type, so these functions process 64 bits at a time. So do sums of small
+// integers, which suppress carries between integers.
 
-// bitwise makes a Func of a function on words and one on the remaining bytes.
+// bitwise returns a Func that applies words to whole aligned 64-bit words, and rest to the remaining bytes.
 func bitwise(words func(inout, in []uint64), rest Func) Func {
 	return func(inout, in []byte) {
 		n := min(len(inout), len(in))
@@ -55,7 +55,7 @@ func xor[T uint8 | uint64](inout, in []T) {
 	}
 }
 
-// sumLanes adds integers of less than 64 bits, several in a word. high has the highest bit of each integer: these
+// sumLanes adds integers of less than 64 bits, several per word. high contains the highest bit of each integer. These
 // bits are added without carry, so that no carry reaches the next integer.
 func sumLanes[T integer](high uint64) Func {
 	return bitwise(func(inout, in []uint64) {

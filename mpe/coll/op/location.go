@@ -1,6 +1,6 @@
 package op
 
-// pair is a value and its index, in C's layout. The padding between them is ignored.
+// pair is a value and its index, in C's layout. Operations ignore the padding.
 type pair[T scalar] struct {
 	value T
 	index int32

@@ -14,7 +14,7 @@ const (
 	Prod
 	Max
 	Min
-	// LAnd, LOr and LXor are logical, BAnd, BOr and BXor bitwise.
+	// LAnd, LOr and LXor are logical operations, BAnd, BOr and BXor bitwise operations.
 	LAnd
 	LOr
 	LXor
@@ -51,8 +51,8 @@ const (
 	Float64
 	Complex64
 	Complex128
-	// The types of MAXLOC and MINLOC are a value and an int32 index in C's layout: the index is at a multiple of 4,
-	// and the size is a multiple of the value's size.
+	// The types for MAXLOC and MINLOC consist of a value and an int32 index in C's layout: the offset of the index is a
+	// multiple of 4, and the size of the pair a multiple of the value's size.
 	Int16Loc   // MPI_SHORT_INT, 8 bytes
 	Int32Loc   // MPI_2INT, 8 bytes
 	Int64Loc   // MPI_LONG_INT, 16 bytes
@@ -86,15 +86,15 @@ func (t Type) Size() int {
 	return types[t].size
 }
 
-// Func combines two vectors of the same length in whole elements: inout = in ∘ inout. Bytes beyond the shorter
-// vector, or beyond the last whole element, remain unchanged. The two vectors must be the same memory or not overlap.
+// Func combines two vectors element by element: inout = in ∘ inout. Bytes beyond the shorter vector, or beyond the last
+// whole element, remain unchanged. The two vectors must be identical or must not overlap.
 type Func func(inout, in []byte)
 
 // ErrUndefined means that MPI does not define the operation for the type.
 var ErrUndefined = errors.New("operation is not defined for the type")
 
-// Lookup returns the function of an operation on elements of a type, or ErrUndefined. All functions are commutative
-// and, except for the rounding of floats, associative.
+// Lookup returns the function of an operation on elements of a type. The error matches ErrUndefined. All functions are
+// commutative and, except for the rounding of floats, associative.
 func Lookup(o Op, t Type) (Func, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return nil, fmt.Errorf("%v of %v: %w on a machine whose number format differs from the wire format", o, t,
@@ -106,7 +106,8 @@ func Lookup(o Op, t Type) (Func, error) {
 	return functions[t][o], nil
 }
 
-// functions has all functions. They are made once, because every call looks them up.
+// functions holds the function of each type and operation, or nil. They are created once, because every reduction looks
+// up its function.
 var functions = func() (all [Float64Loc + 1][MinLoc + 1]Func) {
 	for o := Sum; o <= MinLoc; o++ {
 		for t, f := range map[Type]Func{

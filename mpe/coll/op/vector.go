@@ -2,8 +2,8 @@ package op
 
 import "unsafe"
 
-// Loops handle eight elements per iteration, through arrays, so that bounds are checked once and loads do not depend
-// on each other. Every loop uses the same expression for an element.
+// The loops below process eight elements per iteration, through array pointers, so that bounds are checked once and
+// loads are independent. The loops of a function compute every element by the same expression.
 
 type integer interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
@@ -17,7 +17,7 @@ type number interface {
 	scalar | complex64 | complex128
 }
 
-// elementwise makes a Func of a function on elements. Unaligned memory is copied through an aligned buffer.
+// elementwise returns a Func that applies f to the elements. It copies unaligned memory through aligned buffers.
 func elementwise[T any](f func(inout, in []T)) Func {
 	return func(inout, in []byte) {
 		var zero T
@@ -73,7 +73,7 @@ func integerFunc[T integer](o Op) Func {
 	var zero T
 	switch o {
 	case Sum:
-		switch unsafe.Sizeof(zero) { // from 32 bits on, sum is as fast
+		switch unsafe.Sizeof(zero) { // for 32 bits and more, sum is as fast
 		case 1:
 			return sumLanes[T](0x8080808080808080)
 		case 2:
