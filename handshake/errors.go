@@ -173,7 +173,7 @@ func (e *TimeoutError) Error() string {
 			"program, %s", resetStep(e.Local, e.Remote))
 	}
 	if e.Unheard {
-		s += ", from which no packet has ever come"
+		s += ", from which no packet was ever received"
 	}
 	switch e.State {
 	case WaitClear:

@@ -297,7 +297,7 @@ func TestFirstDeadline(t *testing.T) {
 		tt.meanwhile(b.at(29 * time.Second))
 		b.at(time.Hour)
 		const want = "rank 0 waited 30s in WAIT_CLEAR for CLEAR_TO_SEND from rank 3 (retransmitted 11 times), from " +
-			"which no packet has ever come: " +
+			"which no packet was ever received: " +
 			"rank 3 has not cleared the message, or packets between the two ranks are lost"
 		switch {
 		case !tt.ends && op.err != nil:

@@ -108,7 +108,7 @@ ranks:
 		{args: []string{"--cluster", file, pool(1), "--stand-in=echo", self, "rank"},
 			stdout: `(?s)rank 3 has 1 of rank 1\n.*rank 3 has 2 of rank 2\n`},
 		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=100ms", self, "rank"}, code: 1,
-			stderr: "(?s)from which no packet has ever come"},
+			stderr: "(?s)from which no packet was ever received"},
 		{args: []string{"--cluster", file, pool(1), "--fpga-timeout=50ms", "--stand-in=exec:false", "sleep", "1000"},
 			code:   1,
 			stderr: `(?s)zrlctl: kernel exec:false of stand-in [12]: every call has failed for .*, most recently: program ended: exit status 1\n`},

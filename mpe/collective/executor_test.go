@@ -83,8 +83,8 @@ func TestRankMissing(t *testing.T) {
 	}
 	w.run()
 	s := (*w)[0].calls.Calls()[0]
-	if s.Describe(); s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; no packet has "+
-		"ever come from rank 3" {
+	if s.Describe(); s.Text != "Barrier that not all ranks have begun, begun 0s ago, waits for rank 2; no packet was "+
+		"ever received from rank 3" {
 		t.Error(s.Text)
 	}
 	executions[0].Abort(errors.New("enough"))

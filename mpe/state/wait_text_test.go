@@ -58,7 +58,7 @@ func TestWaitText(t *testing.T) {
 		{pair(sends, HandshakeFacts{Address: "10.0.0.2:2718"}),
 			"rank 0 waits for CLEAR_TO_SEND from rank 2; no packet was ever received from 10.0.0.2:2718", ""},
 		{pair(receives, HandshakeFacts{Address: "10.0.0.2:2718"}), "rank 0 waits for SEND_REQUEST from rank 2; no " +
-			"packet has ever come from 10.0.0.2:2718", ""},
+			"packet was ever received from 10.0.0.2:2718", ""},
 		{pair(receives, HandshakeFacts{Address: "10.0.0.2:2718", RequestsOnce: true}), "rank 0 waits for SEND_REQUEST " +
 			"from rank 2; no packet was ever received from " +
 			"10.0.0.2:2718. If rank 2 asked to send before this process started, it asks no more: restart its role " +
@@ -86,16 +86,16 @@ func TestWaitText(t *testing.T) {
 		{conn(sends, extended.Queued, ExtendedFacts{Version: 9}), "rank 0 waits for an answer from rank 2: rank 2 " +
 			"speaks version 0x09 of the extended profile, " +
 			"and this rank version 0xe2: use the same release of zrlmpid for both", ""},
-		{conn(sends, extended.Queued, ExtendedFacts{}), "rank 0 waits for an answer from rank 2; no packet has " +
-			"ever come from it", ""},
+		{conn(sends, extended.Queued, ExtendedFacts{}), "rank 0 waits for an answer from rank 2; no packet was " +
+			"ever received from it", ""},
 		{conn(sends, extended.Queued, ExtendedFacts{Connected: true, NoCredit: true}),
 			"rank 0 holds a send to rank 2 back: as many of its messages as rank 2 allows wait there for receives", ""},
 		{conn(sends, extended.Queued, ExtendedFacts{Connected: true}), "rank 0 holds a send to rank 2 back, behind " +
 			"others",
 			"rank 0 has held a send to rank 2 back for 3s, behind others"},
 		{conn(receives, 0, ExtendedFacts{Connected: true}), "rank 0 waits for a message from rank 2 with tag 5", ""},
-		{conn(receives, 0, ExtendedFacts{}), "rank 0 waits for a message from rank 2 with tag 5; no packet has " +
-			"ever come from rank 2", ""},
+		{conn(receives, 0, ExtendedFacts{}), "rank 0 waits for a message from rank 2 with tag 5; no packet was " +
+			"ever received from rank 2", ""},
 		{with(conn(receives, 0, ExtendedFacts{Connected: true}), func(w *WaitFacts) {
 			w.InCall, w.CallOrigin = true,
 				agreement
