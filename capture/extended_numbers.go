@@ -15,7 +15,7 @@ func (s *numberSet) bit(n uint32) (word *uint64, mask uint64) {
 	return &s.bits[n%numberWindow/64], 1 << (n % 64)
 }
 
-// add adds n. seen is true if n was added before or is too old to tell. behind is true if a higher number was added
+// add adds n. seen is true if n was added before or is too old to decide. behind is true if a higher number was added
 // before.
 func (s *numberSet) add(n uint32) (seen, behind bool) {
 	if !s.begun {

@@ -114,7 +114,7 @@ func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcap
 	return gotUnit
 }
 
-// getStream returns the stream of a flow, and creates it if necessary. A SYN restarts the stream, unless it repeats the
+// getStream returns the stream of a flow, and creates it if necessary. A SYN restarts the stream, unless it duplicates the
 // SYN that began the stream.
 func (r *reassembler) getStream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 	first := seg.seq

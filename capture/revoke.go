@@ -30,7 +30,7 @@ func (f *flow) onRequestRevoked(event *Event) {
 	f.reportUnsolicited()
 	f.minNumber = max(f.minNumber, event.Header.Size)
 	msg := f.msg
-	// The sender repeats the revocation if the peer answers the revoked request.
+	// The sender retransmits the revocation if the peer answers the revoked request.
 	if msg == nil || msg.requestNumber >= event.Header.Size {
 		event.Reason = handshake.ReasonStale
 		return

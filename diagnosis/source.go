@@ -16,7 +16,7 @@ type Source struct {
 	Status *state.Status
 	Err    error
 	// Asked holds the answers to the questions that the source sent to other ranks over its links. AskErr is the reason
-	// why it could not ask them. Both are nil if it was not told to ask.
+	// why it could not ask them. Both are nil if it was not instructed to ask.
 	Asked  []state.AskResult
 	AskErr error
 	// Age is the maximum age of the state.

@@ -158,7 +158,7 @@ func (c *Conn) onPeerPacket(now Instant, header *protocol.ExtHeader, payload []b
 func (c *Conn) onNumbered(now Instant, header *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if header.Flags&protocol.FlagRetransmit != 0 && header.Flags&protocol.FlagAckNow != 0 {
-		a.needsFullAck = true // only an ACK tells the peer which transmission was received
+		a.needsFullAck = true // only an ACK informs the peer which transmission was received
 	}
 	if r := a.dropReason(header.Number); r != ReasonNone {
 		a.ackNow = a.ackNow || r == ReasonDuplicate

@@ -8,7 +8,7 @@ import (
 )
 
 // Packets carry no number, so a copy of DATA that the network delivers after the next CLEAR_TO_SEND looks like the next
-// message. Two facts help to tell them apart: no answer comes sooner than a round trip, and one CLEAR_TO_SEND causes
+// message. Two facts help to distinguish them: no answer comes sooner than a round trip, and one CLEAR_TO_SEND causes
 // one DATA. Equal content proves nothing, because a program may send the same message again. The Pair reports equal
 // content, but never drops DATA for it.
 
@@ -81,7 +81,7 @@ func (r *recent) contains(f fingerprint) bool {
 	return r.added > 0 && slices.Contains(r.ring[:min(r.added, recentMessages)], f.word())
 }
 
-// detectsDuplicates reports whether the Pair looks for duplicates. A stream has no duplicates, and a stand-in with the
+// detectsDuplicates reports whether the Pair detects duplicates. A stream has no duplicates, and a stand-in with the
 // FPGA's quirks accepts them as an FPGA does.
 func (p *Pair) detectsDuplicates() bool {
 	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader

@@ -52,7 +52,7 @@ func (p *Pair) enterDeadEnd(cause error, sent bool) {
 	p.deferred, p.staleClear, p.unansweredClear = deferredHeader{}, deferredHeader{}, deferredHeader{}
 }
 
-// abortDeadEnd ends the Pair's other messages, and tells the caller to end all operations that wait for the peer.
+// abortDeadEnd ends the Pair's other messages, and instructs the caller to end all operations that wait for the peer.
 func (p *Pair) abortDeadEnd(now Instant, acts []Action) []Action {
 	err := p.deadEnd.err
 	if p.send.state != Idle {

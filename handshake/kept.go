@@ -77,7 +77,7 @@ func (p *Pair) SavedState() SavedState {
 	return state
 }
 
-// BeforeSending returns the state to save before h is transmitted. If h is an ACK, that state tells the next process
+// BeforeSending returns the state to save before h is transmitted. If h is an ACK, that state informs the next process
 // that the ACK may or may not have been sent.
 func (k SavedState) BeforeSending(h protocol.Header) SavedState {
 	if h.Type == protocol.Ack && k.HasReceived && k.In.Progress == NoMessage {

@@ -420,7 +420,7 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 		return acts
 	}
 	if p.cfg.Quirks.OneDeferredHeader && p.send.state == WaitAck {
-		// This stand-in is sending as well. A second CLEAR_TO_SEND would tell the peer that it is not in a send, as if
+		// This stand-in is sending as well. A second CLEAR_TO_SEND would signal to the peer that it is not in a send, as if
 		// an FPGA had sent it.
 		p.armRecv(now)
 		return acts

@@ -456,10 +456,10 @@ func TestExtendedWaitsSayWhatFor(t *testing.T) {
 		start(t, e, mpe.Operation{Kind: mpe.OpSend, Peer: 2, Buf: pattern(1, 1)})
 		time.Sleep(4 * time.Second)
 		want := map[string]bool{
-			"rank 0 waits for rank 1 to post the receive of 100 bytes with tag 4":     true,
+			"rank 0 waits for rank 1 to post the receive of 100 bytes with tag 4":         true,
 			"rank 0 waits for an answer from rank 2; no packet was ever received from it": true,
-			"rank 0 waits for a message from rank 1 with tag 6":                       true,
-			"rank 0 waits for a message from any rank with tag 7 in communicator 2":   true,
+			"rank 0 waits for a message from rank 1 with tag 6":                           true,
+			"rank 0 waits for a message from any rank with tag 7 in communicator 2":       true,
 		}
 		for _, w := range e.Waits(3 * time.Second) {
 			if !want[w.Text()] {

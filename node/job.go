@@ -59,7 +59,7 @@ type Exchange interface {
 	Put(ctx context.Context, key, value string) error
 	Get(ctx context.Context, key string) (string, error)
 	Barrier(ctx context.Context) error
-	// Finalize tells the launcher to stop waiting for the process.
+	// Finalize asks the launcher to stop waiting for the process.
 	Finalize(ctx context.Context) error
 }
 

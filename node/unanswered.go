@@ -21,7 +21,7 @@ type silenceWatcher struct {
 	threshold time.Duration
 	reported  map[int]bool
 	// finalized reports whether a rank of the job has called MPI_Finalize, as far as the launcher knows. It is nil if
-	// the launcher cannot tell.
+	// the launcher cannot know.
 	finalized func(rank int) bool
 }
 

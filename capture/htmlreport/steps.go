@@ -65,7 +65,7 @@ func drawnSteps(message *capture.Message, copies map[int64]bool) []step {
 	if !ok {
 		return steps
 	}
-	// Mark "DATA or its ACK" at DATA, because the report does not tell which of the two was lost.
+	// Mark "DATA or its ACK" at DATA, because the report does not show which of the two was lost.
 	what, _, _ = strings.Cut(what, " or ")
 	for place, typ := range wireOrder {
 		if !strings.Contains(what, typ) {

@@ -30,7 +30,7 @@ func Load(path string) (*Cluster, error) {
 	return Parse(f, path)
 }
 
-// Parse parses either of the two files. It tells them apart by nodes: an object in a cluster file, and a list in the
+// Parse parses either of the two files. It distinguishes them by nodes: an object in a cluster file, and a list in the
 // resource manager's answer. name is the file name for errors. Errors are of type *Error, or wrap
 // strictyaml.ErrTooLarge or the reader's error.
 func Parse(r io.Reader, name string) (*Cluster, error) {

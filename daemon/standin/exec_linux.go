@@ -77,7 +77,7 @@ func (k *execKernel) Run(ctx context.Context, rank Rank) error {
 	})
 }
 
-// rankEnv returns the environment variables that tell a program its rank and the number of ranks.
+// rankEnv returns the environment variables that give a program its rank and the number of ranks.
 func rankEnv(r Rank) []string {
 	return []string{"ZRLMPI_RANK=" + strconv.Itoa(r.Rank()), "ZRLMPI_SIZE=" + strconv.Itoa(r.Size())}
 }

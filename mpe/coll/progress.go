@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Progress tracks a rank's progress in a schedule. Next tells an executor which steps may begin, and the executor calls
+// Progress tracks a rank's progress in a schedule. Next reports which steps may begin, and the executor calls
 // MarkDone for completed steps. Progress ensures the promises to peers in the package comment. It is not safe for
 // concurrent use.
 type Progress struct {

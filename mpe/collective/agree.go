@@ -33,7 +33,7 @@ type agreement struct {
 	waiting []*Execution
 	// epoch distinguishes the communicator from other communicators with the same number; it is 0 if a member does not
 	// support epochs. members holds the members' world ranks. lastCall is the number of the last call made. aborts
-	// holds aborts of calls that this rank has not made yet. unsentAborts holds this rank's aborts to be sent again
+	// holds aborts of calls that this rank has not made yet. unsentAborts holds this rank's aborts to be retransmitted
 	// with the epoch.
 	epoch        uint64
 	members      []int
@@ -184,7 +184,7 @@ func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 			e.sendAborts(a.members, &a.unsentAborts[i])
 			a.countRejected(&a.unsentAborts[i])
 		}
-		// The epoch now tells which calls the earlier aborts concern.
+		// The epoch now determines which calls the earlier aborts concern.
 		e.aborts = append(e.aborts, a.aborts...)
 	}
 	a.unsentAborts, a.aborts = nil, nil

@@ -263,7 +263,7 @@ func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>3
 func (x *Execution) endShared(failed bool) {
 	s := x.sharedCall
 	if !failed {
-		if s.published == 0 || s.freed { // otherwise the first publication of the next call tells the members
+		if s.published == 0 || s.freed { // otherwise the first publication of the next call informs the members
 			s.publish(sequenceAfter(s.number))
 		}
 		s.queue = append(s.queue[:0], s.queue[1:]...)

@@ -60,7 +60,7 @@ const (
 	// RxPeerClosed is RxPeerDied for a peer that had closed its transport before its process ended.
 	RxPeerClosed
 	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. The transport
-	// repeats the report while the reason persists.
+	// renews the report while the reason persists.
 	RxUnreachable
 )
 

@@ -40,7 +40,7 @@ type WaitFacts struct {
 	// Unacknowledged means that no message is waiting, but that the peer has not acknowledged the last packets of
 	// earlier messages.
 	Unacknowledged bool
-	// Link tells whether Handshake or Extended holds the facts about the peer.
+	// Link reports whether Handshake or Extended holds the facts about the peer.
 	Link      LinkKind
 	Handshake HandshakeFacts
 	Extended  ExtendedFacts

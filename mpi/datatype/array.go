@@ -113,7 +113,7 @@ func (g *Grid) coordinates() ([]int64, error) {
 	return list, nil
 }
 
-// run is a block of length elements that repeats count times, every stride elements.
+// run is a block of length elements that occurs count times, every stride elements.
 type run struct{ start, length, stride, count int64 }
 
 // distributeDim returns the elements of a dimension that belong to the process with index at.

@@ -92,7 +92,7 @@ func (l *link) putTimed(p *mpe.Packet) bool {
 	return true
 }
 
-// publishDistance tells the peer whether long payload is sent by single copy.
+// publishDistance informs the peer whether long payload is sent by single copy.
 func (l *link) publishDistance() {
 	far := uint64(0)
 	if l.distance.isFar {

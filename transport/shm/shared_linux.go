@@ -219,7 +219,7 @@ func (c *Conn) Await(rank, slot int, sequence uint64) {
 }
 
 // reportPublished reports completed calls of Await. A report may also end a newer call for the same slot, which the
-// caller then repeats if necessary.
+// caller then retries if necessary.
 func (c *Conn) reportPublished(batch []mpe.RxPacket) (n int) {
 	for left := c.shared.awaitedSlots.Load(); left != 0 && n < len(batch); left &= left - 1 {
 		if slot := bits.TrailingZeros64(left); c.hasPublished(slot) {

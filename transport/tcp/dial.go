@@ -42,7 +42,7 @@ func (c *Conn) keepDialing(p *peer) {
 	}
 }
 
-// dial connects to the current address of p. It gives up when the address of p changes.
+// dial connects to the current address of p. It aborts when the address of p changes.
 func (c *Conn) dial(dialer *net.Dialer, p *peer) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(c.dialCtx)
 	defer cancel()

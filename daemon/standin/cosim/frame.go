@@ -68,7 +68,7 @@ const (
 	KindOut
 	// KindIn is siMPI_data, which carries the lines of incoming messages to the role.
 	KindIn
-	// KindFeedback is siMPIFeB, which tells the role that a call is complete.
+	// KindFeedback is siMPIFeB, which informs the role that a call is complete.
 	KindFeedback
 	numKinds = 4
 )
