@@ -114,8 +114,8 @@ func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcap
 	return gotUnit
 }
 
-// getStream returns the stream of a flow, and creates it if necessary. A SYN restarts the stream, unless it duplicates the
-// SYN that began the stream.
+// getStream returns the stream of a flow, and creates it if necessary. A SYN restarts the stream, unless it duplicates
+// the SYN that began the stream.
 func (r *reassembler) getStream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream {
 	first := seg.seq
 	if syn {

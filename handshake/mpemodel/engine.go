@@ -78,8 +78,8 @@ func (m *Model) transmitData() {
 	m.state = wait4Ack
 }
 
-// startReceive searches for a deferred SEND_REQUEST. If it finds another header, it enters the wait for ACK, although it
-// still expects SEND_REQUEST, and leaves the counter at its value in an earlier wait (trap 2).
+// startReceive searches for a deferred SEND_REQUEST. If it finds another header, it enters the wait for ACK, although
+// it still expects SEND_REQUEST, and leaves the counter at its value in an earlier wait (trap 2).
 func (m *Model) startReceive() {
 	m.expect(protocol.SendRequest, m.call.call.Counterpart())
 	h, ok := m.cache.lookup(m.expected.src)
