@@ -29,7 +29,8 @@ func numberBuffer[T Number](buf []T) Buffer {
 }
 
 // wireType returns a datatype equivalent to TypeOf on the wire. The compiler evaluates it at compile time, which saves
-// time per message. It distinguishes float32 from the integers of four bytes by dividing 1 by 2, which is 0 for integers.
+// time per message. It distinguishes float32 from the integers of four bytes by dividing 1 by 2, which is 0 for
+// integers.
 func wireType[T Number]() *datatype.Type {
 	var zero T
 	switch unsafe.Sizeof(zero) {

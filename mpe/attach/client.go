@@ -151,7 +151,8 @@ func (c *Client) startStream(stream wire.Stream) error {
 		c.reader.UseSocket()
 		c.group.PollAlone(nil)
 	}
-	// Close the connection only after LingerTimeout, so that the reader first receives what the daemon sent before the write failed.
+	// Close the connection only after LingerTimeout, so that the reader first receives what the daemon sent before the
+	// write failed.
 	c.outbox.OnFailure = func() {
 		stream.After(wire.LingerTimeout, stream.HangUp)
 		c.group.Watch()

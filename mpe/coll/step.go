@@ -77,10 +77,10 @@ type Loc struct {
 // offset returns the location off bytes further on.
 func (l Loc) offset(off int) Loc { return Loc{l.Buf, l.Off + off} }
 
-// AllEarlier, in Step.After, means all steps with lower numbers.
+// AllEarlier in Step.After means all steps with lower numbers.
 const AllEarlier = -1
 
-// AllRanks, as the Peer of a StepAwait, means all ranks except the caller.
+// AllRanks as the Peer of a StepAwait means all ranks except the caller.
 const AllRanks = -1
 
 // Step is one step of a schedule. Its Kind determines which fields are used.

@@ -44,7 +44,7 @@ func eachSeed(t *testing.T, oneIn uint64, wanted func(k *core.SimulatedKind) boo
 				s := simulate(t, k, seed)
 				if t.Failed() {
 					s.Log(t)
-					t.Fatalf("again: go test ./mpe -run '%s$/^%s$' -seed %d -seeds 1", name, k.Name, seed)
+					t.Fatalf("again: go test ./mpe/core -run '%s$/^%s$' -seed %d -seeds 1", name, k.Name, seed)
 				}
 				messages += s.Messages
 			}

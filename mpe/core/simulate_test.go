@@ -539,7 +539,7 @@ func TestSimulation(t *testing.T) {
 					for _, line := range shrink(t, p, k, seed, err).log {
 						t.Log(line)
 					}
-					t.Fatalf("%v; again: go test ./mpe -run 'TestSimulation$/^%s$' -seed %d -seeds 1", err, k.name,
+					t.Fatalf("%v; again: go test ./mpe/core -run 'TestSimulation$/^%s$' -seed %d -seeds 1", err, k.name,
 						seed)
 				}
 				if k.oneWay {

@@ -8,8 +8,8 @@ import (
 // A processor needs about ten times as long to read data written by another processor if they share no cache, and the
 // host of a virtual machine may move its processors at any time. Long payload sent through the ring moves between
 // processors twice, but both sides copy at the same time; a single copy by the kernel moves it once. The ring is
-// therefore faster between near processors, and the single copy between far ones. The sender distinguishes near from far by the
-// duration of a copy into the ring.
+// therefore faster between near processors, and the single copy between far ones. The sender distinguishes near from
+// far by the duration of a copy into the ring.
 
 const (
 	// minTimedLen is the minimum payload length in bytes for which the time of a copy into the ring is

@@ -59,7 +59,7 @@ type Choice struct {
 	Segment int
 }
 
-// AutoSegment, as a Segment, makes coll.PipelineSegment compute the segment size from the number of ranks, the length
+// AutoSegment as a Segment makes coll.PipelineSegment compute the segment size from the number of ranks, the length
 // of the data and the link's alpha and beta.
 const AutoSegment = -1
 
