@@ -27,8 +27,8 @@ type progressStep struct {
 	started, done bool
 }
 
-// minWindow is the minimum number of steps in an executor's window, and thus the number of messages that can be in
-// flight.
+// minWindow is the minimum number of steps that an executor considers at a time. This window determines how many
+// messages can be in flight.
 const minWindow = 32
 
 // Begin begins a schedule.
