@@ -145,8 +145,8 @@ func (p *peer) horizon(now handshake.Instant) handshake.Instant {
 	return now
 }
 
-// noTags reports whether the peer's messages carry no tag. It is false for a nil peer, which represents this rank or
-// any rank.
+// noTags reports whether the peer's messages carry no tag. It returns false for a nil peer, which stands for this rank
+// or for any rank.
 func (p *peer) noTags() bool { return p != nil && p.limits.NoTags }
 
 // CheckRank returns an error that matches ErrRank if rank is not in the cluster.

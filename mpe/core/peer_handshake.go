@@ -26,7 +26,8 @@ type handshakeLink struct {
 	dataDatagrams, dataBytes, unreachable uint64
 	// foreignProfile means that the last dropped packet belonged to the extended profile.
 	foreignProfile bool
-	// keeper stores the state of the pair permanently; nil disables this. savedState is the state stored last.
+	// keeper stores the state of the pair, which thus outlives the process; nil disables this. savedState is the state
+	// stored last.
 	keeper     Keeper
 	savedState handshake.SavedState
 }
