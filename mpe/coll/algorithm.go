@@ -17,9 +17,10 @@ type Algorithm struct {
 	// unsupported returns the reason why the algorithm does not support the call, or "" if it does. All ranks must get
 	// the same result. A nil function supports all calls.
 	unsupported func(c *Call) string
-	// build adds the steps of a call to the schedule. The call has more than one rank.
+	// build adds the steps of a call to the schedule. It is only called for calls with more than one rank.
 	build func(c *Call, s *Schedule)
-	// cost returns the cost of a call with more than one rank. It is nil for algorithms that are never chosen by cost.
+	// cost returns the cost of a call. It is only called for calls with more than one rank, and is nil for algorithms
+	// that are never chosen by cost.
 	cost func(c *Call) Cost
 }
 
@@ -132,7 +133,7 @@ func (a *Algorithm) Make(s *Schedule, c *Call) error {
 	return nil
 }
 
-// Build is Make for a call that PrepareCall has already accepted.
+// Build is like Make, but expects a call that PrepareCall has already accepted.
 func (a *Algorithm) Build(schedule *Schedule, call *Call) {
 	steps, stages := schedule.steps[:0], schedule.stageMemory[:0]
 	*schedule = Schedule{} // a composite literal with values would be copied
@@ -198,7 +199,7 @@ func requireChain(call *Call) string {
 	return ""
 }
 
-// copyToRecv adds the step of a call with a single rank: a copy of the rank's contribution to its receive buffer.
+// copyToRecv adds the only step of a call with a single rank: it copies the rank's contribution to its receive buffer.
 func copyToRecv(call *Call, schedule *Schedule) {
 	if call.InPlace {
 		return

@@ -11,7 +11,7 @@ var allreduceDoubling = &Algorithm{
 		n, f := call.Bytes, newFold(call.Ranks, -1)
 		acc := Loc{Buf: RecvBuf}
 		schedule.Window = 3
-		// With two receive buffers, each receive is posted before its message arrives.
+		// With two receive buffers, each receive can be posted before its message arrives.
 		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
 		ready := f.foldIn(call, schedule, acc, tmp[1], n, copyInput(call, schedule, acc, n))
 		if me, on := f.groupNumber(call.Rank); on {

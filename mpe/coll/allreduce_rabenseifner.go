@@ -19,7 +19,7 @@ var allreduceRabenseifner = &Algorithm{
 			for i := len(halves) - 1; i >= 0; i-- {
 				h := halves[i]
 				schedule.send(h.peer, acc.offset(at(lo)), at(hi)-at(lo), ready)
-				// The rank receives the part that it sent to this peer in the reduce-scatter.
+				// The rank receives the same part that it sent to this peer during the reduce-scatter.
 				ready = schedule.join(ready, schedule.recv(h.peer, acc.offset(at(h.lo)), at(h.hi)-at(h.lo), h.sendStep))
 				lo, hi = min(lo, h.lo), max(hi, h.hi)
 			}

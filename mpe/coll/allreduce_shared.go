@@ -42,7 +42,8 @@ var allreduceSharedBlocks = &Algorithm{
 	},
 }
 
-// requireSharedComm is requireSharedOne for algorithms that combine out of order.
+// requireSharedComm is like requireSharedOne, but also requires a commutative operation. It is for algorithms that
+// combine contributions out of order.
 func requireSharedComm(c *Call) string {
 	if problem := requireCommutative(c); problem != "" {
 		return problem

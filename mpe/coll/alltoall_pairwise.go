@@ -48,7 +48,8 @@ var alltoallPairwise = &Algorithm{
 	},
 }
 
-// earlierRecv returns the receive in got that a block of n bytes waits for, or 0.
+// earlierRecv returns the number of an earlier receive in the list got, which must complete before a block of n bytes
+// is exchanged. It returns 0 if there is none.
 func earlierRecv(got []int, n int) int {
 	if back := max(1, exchangedAtOnce/max(n, 1)); back <= len(got) {
 		return got[len(got)-back]

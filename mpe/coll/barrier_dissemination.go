@@ -1,8 +1,8 @@
 package coll
 
 // barrierDissemination is Barrier by dissemination: in round k, each rank notifies the rank at distance 2^k after it
-// that it has entered the barrier, as have all ranks that it was notified of. After ⌈log₂ p⌉ rounds, each rank knows
-// that all ranks have entered.
+// that it has entered the barrier itself, and so have all ranks that it was notified of. After ⌈log₂ p⌉ rounds, each
+// rank knows that all ranks have entered.
 //
 //	T = ⌈log₂ p⌉·α, with p messages in each round
 var barrierDissemination = &Algorithm{

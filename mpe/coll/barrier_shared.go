@@ -1,6 +1,6 @@
 package coll
 
-// barrierShared is Barrier through shared buffers: each rank publishes, and awaits all other ranks.
+// barrierShared is Barrier through shared buffers: each rank publishes that it has arrived, and awaits all other ranks.
 //
 //	T = α
 var barrierShared = &Algorithm{

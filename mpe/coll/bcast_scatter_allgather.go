@@ -27,8 +27,8 @@ var bcastScatterAllgather = &Algorithm{
 			schedule.send(call.actualRank(w), data.offset(at(w)), at(end)-at(w), got)
 		}
 		schedule.Window = 4
-		// In round i, rank v receives piece v−1−i, unless the piece belongs to its own subtree. These pieces would come
-		// last.
+		// In round i, rank v receives piece v−1−i, unless the piece belongs to its own subtree: those pieces would come
+		// last, and the rank already holds them.
 		next := (v + 1) % p
 		mine, theirs := p-size, p-subtree(next, p)
 		last := got

@@ -8,9 +8,9 @@ import "math/bits"
 type Cost struct {
 	// Rounds is the number of sequential messages.
 	Rounds int
-	// Bytes is the number of bytes sent sequentially.
+	// Bytes is the number of bytes sent one after another along the longest path.
 	Bytes int
-	// Reduced is the number of bytes reduced sequentially.
+	// Reduced is the number of bytes reduced one after another along the longest path.
 	Reduced int
 }
 
@@ -45,7 +45,7 @@ func log2(n int) int {
 // allButOne returns (parts−1)/parts of n, rounded up.
 func allButOne(n, parts int) int { return n - n/parts }
 
-// blockSizes returns the sum and the maximum of the sizes of the blocks in a layout.
+// blockSizes returns the total size and the maximum size of the blocks in a layout.
 func (c *Call) blockSizes(l *Layout) (sum, greatest int) {
 	if !c.Vector {
 		return c.Bytes * c.Ranks, c.Bytes

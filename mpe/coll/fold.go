@@ -9,7 +9,7 @@ type fold struct {
 	// group is the size of the group, the greatest power of two that does not exceed the number of ranks. extra is the
 	// number of ranks outside the group. steps is the binary logarithm of group.
 	group, extra, steps int
-	// keep is a rank that must be in the group, or −1.
+	// keep is a rank that must be a member of the group, or −1 if any ranks will do.
 	keep int
 }
 
@@ -18,7 +18,7 @@ func newFold(ranks, keep int) fold {
 	return fold{group: 1 << steps, extra: ranks - 1<<steps, steps: steps, keep: keep}
 }
 
-// actualRank returns the rank with number i in the group.
+// actualRank returns the rank that has number i in the group.
 func (f fold) actualRank(i int) int {
 	if i >= f.extra {
 		return i + f.extra
@@ -29,8 +29,8 @@ func (f fold) actualRank(i int) int {
 	return 2*i + 1
 }
 
-// groupNumber returns the group number of the rank, or of its neighbor that continues for both, and reports whether the
-// rank itself is in the group.
+// groupNumber returns the rank's number in the group. For a rank outside the group, it returns the number of the
+// neighbor that continues for both. It also reports whether the rank itself is in the group.
 func (f fold) groupNumber(rank int) (int, bool) {
 	i := rank - f.extra
 	if rank < 2*f.extra {
@@ -39,7 +39,7 @@ func (f fold) groupNumber(rank int) (int, bool) {
 	return i, f.actualRank(i) == rank
 }
 
-// hasNeighbor reports whether the rank has a neighbor to combine with.
+// hasNeighbor reports whether the rank has a neighbor with which it combines vectors.
 func (f fold) hasNeighbor(rank int) bool { return rank < 2*f.extra }
 
 // foldIn combines the neighbors' vectors of n bytes. acc holds the rank's own vector after step ready, and the
@@ -55,7 +55,7 @@ func (f fold) foldIn(call *Call, schedule *Schedule, acc, tmp Loc, n, ready int)
 	return schedule.combine(call.Rank&1 == 1, acc, tmp, n, got, ready)
 }
 
-// foldOut sends the result of n bytes to the neighbor outside the group.
+// foldOut sends the result of n bytes back to the neighbor outside the group.
 func (f fold) foldOut(call *Call, schedule *Schedule, at Loc, n, ready int) {
 	if !f.hasNeighbor(call.Rank) {
 		return
@@ -67,7 +67,8 @@ func (f fold) foldOut(call *Call, schedule *Schedule, at Loc, n, ready int) {
 	}
 }
 
-// copyInput copies the caller's contribution to acc, unless it is already there, and returns the step or 0.
+// copyInput adds a step that copies the caller's contribution to acc, and returns its number. If the contribution is
+// already there, it adds no step and returns 0.
 func copyInput(c *Call, s *Schedule, acc Loc, n int) int {
 	if from := c.inputLoc(); from != acc {
 		return s.copy(acc, from, n)
@@ -75,7 +76,7 @@ func copyInput(c *Call, s *Schedule, acc Loc, n int) int {
 	return 0
 }
 
-// half is one exchange of halve, in which the rank sends blocks lo to hi−1 to peer, in step sendStep.
+// half describes one exchange of halve, in which the rank sends blocks lo to hi−1 to peer in step sendStep.
 type half struct {
 	peer, lo, hi int
 	sendStep     int

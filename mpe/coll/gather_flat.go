@@ -47,7 +47,8 @@ var scatterFlat = &Algorithm{
 	cost: func(c *Call) Cost { return c.rootCost(&c.Send) },
 }
 
-// rootCost returns the cost of sequential messages between the root and each other rank with a non-empty block.
+// rootCost returns the cost if the root exchanges one message after another, one with each other rank whose block is
+// not empty.
 func (c *Call) rootCost(l *Layout) Cost {
 	var cost Cost
 	for r := range c.Ranks {

@@ -2,14 +2,15 @@ package coll
 
 import "slices"
 
-// Status is a rank's report of the amount of data that it still has to send. It has two bits, like an entry of the
-// status register in section 3.2.4 of the paper that bcastAtomic cites.
+// Status reports how much data a rank still has to send. It has two bits, like an entry of the status register in
+// section 3.2.4 of the paper that bcastAtomic cites.
 type Status uint8
 
 const (
 	// Free means that the rank has no data left to send.
 	Free Status = iota
-	// BusyBelow512, BusyBelow1024 and BusyMore mean that less than 512, less than 1024, or more bytes are left.
+	// BusyBelow512, BusyBelow1024 and BusyMore mean that the rank has less than 512 bytes, less than 1024 bytes, or
+	// more left to send.
 	BusyBelow512
 	BusyBelow1024
 	BusyMore
@@ -78,7 +79,8 @@ func TransmissionOrder(root int, status []Status, form OrderForm) []int {
 	return order
 }
 
-// Key returns the sort key of a rank with status s. Statuses that the form treats alike share a key.
+// Key returns the key by which a rank with status s is sorted. Statuses that this form of order does not distinguish
+// share a key.
 func (f OrderForm) Key(s Status) Status {
 	switch f {
 	case OrderFreeFirst:

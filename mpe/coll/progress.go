@@ -14,11 +14,11 @@ type Progress struct {
 	// from schedule. Its length is a power of two.
 	ring                []progressStep
 	completed, lastRead int
-	// No step below next needs to begin. examined is the last step that Next examined since the last MarkDone, or 0 if
-	// it has examined none: steps up to examined that have not begun cannot begin yet.
+	// No step below next still has to begin. examined is the last step that Next examined since the last MarkDone, or 0
+	// if there is none: the steps up to examined that have not begun cannot begin yet.
 	next, examined int
-	// blockedSends and blockedRecvs list the peers of examined sends and receives that cannot begin yet, which later
-	// steps with the same peer must not overtake.
+	// blockedSends and blockedRecvs list the peers of those examined sends and receives that cannot begin yet. Later
+	// steps with the same peer must not overtake them.
 	blockedSends, blockedRecvs []int
 }
 
@@ -27,8 +27,8 @@ type progressStep struct {
 	started, done bool
 }
 
-// minWindow is the minimum number of steps in an executor's window, and thus the number of messages that can be in
-// flight.
+// minWindow is the minimum number of steps that an executor considers at a time. This window determines how many
+// messages can be in flight.
 const minWindow = 32
 
 // Begin begins a schedule.

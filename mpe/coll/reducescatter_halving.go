@@ -20,7 +20,7 @@ var reduceScatterHalving = &Algorithm{
 		total, _ := call.blockSizes(&call.Recv)
 		f := newFold(call.Ranks, -1)
 		schedule.Window = 4
-		// at returns the offset of the blocks that belong to group number i.
+		// at returns the offset at which the blocks of group number i begin.
 		at := func(i int) int {
 			first := i + f.extra
 			if i < f.extra {
@@ -81,8 +81,8 @@ var reduceScatterHalving = &Algorithm{
 	},
 }
 
-// greaterHalves returns the number of bytes exchanged sequentially if the halves differ in size. Each exchange takes as
-// long as its greater half.
+// greaterHalves returns the number of bytes exchanged one after another if the halves differ in size. The greater half
+// determines how long each exchange takes.
 func (c *Call) greaterHalves(f fold) (bytes int) {
 	for width := f.group; width > 1; width /= 2 {
 		greater := 0

@@ -1,6 +1,6 @@
 package coll
 
-// Schedule is the sequence of steps of one rank in one call. Next reads it, once.
+// Schedule is the sequence of steps that one rank takes in one call. It can be read only once, by Next.
 type Schedule struct {
 	// Scratch is the number of bytes of scratch memory that the steps need.
 	Scratch int
@@ -20,7 +20,7 @@ type Schedule struct {
 	stageMemory []stage
 }
 
-// stage is a part of a schedule that is built round by round.
+// stage is a part of a schedule. Its steps are built round by round, when they are needed.
 type stage struct {
 	round, rounds int
 	make          func(round int)
@@ -46,8 +46,8 @@ func (s *Schedule) Next() (*Step, bool) {
 	return &s.steps[s.pos-1], true
 }
 
-// rounds adds a part of n rounds. Next calls f to add the steps of a round when it reaches the round. After rounds,
-// only further parts may be added.
+// rounds adds a part that consists of n rounds. When Next reaches a round, it calls f to add the steps of that round.
+// After rounds, only further parts may be added.
 func (s *Schedule) rounds(n int, f func(round int)) {
 	if n > 0 {
 		s.stages = append(s.stages, stage{rounds: n, make: f})

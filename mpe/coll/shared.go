@@ -10,7 +10,7 @@ package coll
 // publishes again when it has read a chunk, and the writer awaits that publication. The executor protects the data of
 // the previous call in the same way.
 
-// chunk is a part of the vectors or blocks of a call.
+// chunk describes a part of the vectors or blocks that a call processes at a time.
 type chunk struct {
 	// number is the number of the chunk, from 0 to count−1. off is its offset and n its length, in bytes.
 	number, count, off, n int
@@ -58,7 +58,8 @@ func (c *Call) requireShared(pieces int) string {
 	return requireUniform(c)
 }
 
-// requireSharedOne is requireShared for one piece (a vector or a block), and requireSharedAll for one piece per rank.
+// requireSharedOne is requireShared for one piece (a vector or a block) per chunk, and requireSharedAll for one piece
+// per rank.
 func requireSharedOne(c *Call) string { return c.requireShared(1) }
 func requireSharedAll(c *Call) string { return c.requireShared(c.Ranks) }
 

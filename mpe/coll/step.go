@@ -74,7 +74,7 @@ type Loc struct {
 	Off int
 }
 
-// offset returns the location off bytes further on.
+// offset returns the location that lies off bytes further on.
 func (l Loc) offset(off int) Loc { return Loc{l.Buf, l.Off + off} }
 
 // AllEarlier in Step.After means all steps with lower numbers.
@@ -94,10 +94,10 @@ type Step struct {
 	// and clears the previous rank to send when its own receive is posted and the next rank has cleared it. Therefore
 	// no byte is sent before the last rank is ready.
 	Len, Piece int
-	// Count applies to StepPack and StepAwait, Stride to StepPack only.
+	// Count is used by StepPack and StepAwait, Stride only by StepPack.
 	Count, Stride int
-	// After holds the numbers of steps that must be complete before this step begins: 0 means no step, and AllEarlier
-	// all earlier steps. Schedules that are InOrder ignore it.
+	// After lists the numbers of the steps that must be complete before this step begins. 0 means no step, and
+	// AllEarlier all earlier steps. InOrder schedules ignore After.
 	After [3]int
 }
 
@@ -121,7 +121,7 @@ func (s *Step) Pack(into, from []byte) {
 	}
 }
 
-// Dest returns the destination of a step that Sends.
+// Dest returns the destination of a step for which Sends returns true.
 func (s *Step) Dest() int {
 	if s.Kind == StepForward {
 		return s.To

@@ -11,7 +11,7 @@ import "slices"
 // Scatter and Gather count blocks in the order of the cluster file, which must therefore be the order of ranks.
 const groupSize = 4
 
-// tree is the tree from a rank's point of view.
+// tree describes the tree as one rank sees it.
 type tree struct {
 	// groups lists the ranks of each group, beginning with its replicator.
 	groups [][]int
@@ -31,7 +31,7 @@ func (c *Call) tree() tree {
 	return t
 }
 
-// requireTree requires that the FPGAs are all ranks except the root.
+// requireTree requires that the FPGAs are exactly the ranks other than the root.
 func requireTree(call *Call) string {
 	const problem = "the tree needs at least two FPGAs, which are all ranks but the root, each once"
 	if len(call.FPGAs) != call.Ranks-1 || call.Ranks < 3 {

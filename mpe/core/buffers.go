@@ -5,12 +5,13 @@ import (
 	"math/bits"
 )
 
-// buffers provides memory for payload outside of the callers' buffers: copies of outgoing eager messages, and messages
-// that no receive has matched yet. Credit bounds both, so only the free lists need a limit.
+// buffers provides memory for payload that is not in a caller's buffer: copies of outgoing eager messages, and messages
+// that no receive has matched yet. Credit limits the amount of both, so only the lists of free buffers need a limit of
+// their own.
 type buffers struct {
 	free      [maxClass + 1][][]byte
 	freeBytes int
-	// releases holds the release functions of buffers returned by a KeepFunc, keyed by the address of the first byte.
+	// releases maps the address of a buffer's first byte to its release function, for buffers returned by a KeepFunc.
 	releases map[*byte]func()
 }
 
@@ -40,7 +41,8 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, n, 1<<c)
 }
 
-// detach returns memory owned by the engine that holds the bytes of buf: the result of keep, or a copy if keep is nil.
+// detach returns memory that the engine owns and that holds the bytes of buf: either the result of the function keep,
+// or a copy if keep is nil.
 func (b *buffers) detach(buf []byte, keep KeepFunc) []byte {
 	if keep == nil || len(buf) == 0 {
 		return bytes.Clone(buf)

@@ -67,7 +67,7 @@ func (e *Core) detach(r *Request, keep KeepFunc, drop bool) {
 	p.detach(r, keep, drop)
 }
 
-// abortQueued ends with err all requests whose data transfer has not begun.
+// abortQueued ends all requests whose data transfer has not begun, with the error err.
 func (e *Core) abortQueued(err error) {
 	for _, m := range e.matching.matchers {
 		var waiting []*Request

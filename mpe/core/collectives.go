@@ -90,12 +90,12 @@ func (e *Core) Wire(rank int) (collective.Wire, error) {
 	return e.peers[rank].wire, nil
 }
 
-// WireOf converts a result of Device.Peer to the properties of the wire that collective calls depend on.
+// WireOf returns the properties of a peer's wire that collective calls depend on, given the results of Device.Peer.
 func WireOf(p PeerInfo, err error) (collective.Wire, error) {
 	return collective.Wire{Profile: p.Profile, Words: p.Words, NoComms: p.NoComms, NoEmpty: p.NoEmpty}, err
 }
 
-// callEngine adapts a core for its collective calls.
+// callEngine provides the services of a core that collective calls need.
 type callEngine struct{ *Core }
 
 // Shared returns the shared buffers, or nil.
@@ -107,7 +107,7 @@ func (e callEngine) Compute(j collective.Job) {
 
 func (e callEngine) Start(m *collective.Message) error { return e.startMessage(e.newMessage(m)) }
 
-// newMessage converts a message of a collective call to a request.
+// newMessage creates the request for a message of a collective call.
 func (e callEngine) newMessage(message *collective.Message) *Request {
 	kind := OpRecv
 	switch {
@@ -179,7 +179,7 @@ func (e callEngine) HasAnswered(rank int) bool {
 	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.connected
 }
 
-// causes maps errors to failure causes. The first matching entry applies.
+// causes maps an error to the failure cause reported to other ranks. The first entry that the error matches applies.
 var causes = []struct {
 	err   error
 	cause collective.FailureCause
@@ -250,7 +250,7 @@ func (e callEngine) Finish(x *collective.Execution, err error) {
 	e.finish(r, err)
 }
 
-// JobDone notes that a user's function has returned err.
+// JobDone is called when a user's function has returned, with its error err.
 func (e *Core) JobDone(j collective.Job, err error) {
 	e.calls.JobDone(j, err)
 	e.flush()

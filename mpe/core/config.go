@@ -11,7 +11,7 @@ import (
 
 // Config configures a core.
 type Config struct {
-	// Rank is the local rank. Peers holds one entry per rank; the local rank's entry is ignored.
+	// Rank is the local rank. Peers holds one entry per rank; the entry for the local rank is ignored.
 	Rank        int
 	Peers       []Peer
 	Limits      match.Limits
@@ -21,11 +21,11 @@ type Config struct {
 	// Observer and Calls may be nil.
 	Observer Observer
 	Calls    CallRecorder
-	// Reports enables answers to ranks that ask for this rank's report.
+	// Reports makes the core answer ranks that ask for this rank's report.
 	Reports bool
 }
 
-// Peer configures a peer of a core. Its fields are documented at mpe.Peer.
+// Peer configures how a core exchanges messages with one peer. Its fields are documented at mpe.Peer.
 type Peer struct {
 	Handshake  handshake.Config
 	Extended   *extended.Config
@@ -43,7 +43,7 @@ type Network struct {
 	ID int
 	// Reliable means that the network delivers packets exactly once and in order while a connection lasts.
 	Reliable bool
-	// Memory is the network if it is memory shared by ranks, or nil.
+	// Memory is the network itself if it is memory shared by ranks, and nil otherwise.
 	Memory Memory
 	// Places means that the network can place payload directly in the buffer of a receive.
 	Places bool

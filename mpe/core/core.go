@@ -17,9 +17,9 @@ import (
 type Core struct {
 	rank int
 	cfg  Config
-	// observed means that the core notifies the Observer or Calls of completed messages with observed peers.
+	// observed means that the core notifies the Observer or Calls when a message with an observed peer is complete.
 	observed bool
-	// observesMemory means that some observed peer uses short headers.
+	// observesMemory means that at least one observed peer uses short headers.
 	observesMemory bool
 	noTags         bool // some peer's messages carry no tag
 	effects        Effects
@@ -27,8 +27,8 @@ type Core struct {
 
 	// now is the time at which the current event began.
 	now handshake.Instant
-	// tickDue is the latest time for the next Tick, or Never. processedUntil, as passed to the last Tick, holds for
-	// each network the time up to which all received packets had been processed.
+	// tickDue is the latest time at which the next Tick must occur, or Never. processedUntil holds, for each network,
+	// the time up to which all received packets had been processed at the last Tick.
 	tickDue        handshake.Instant
 	processedUntil []handshake.Instant
 	peers          []*peer
@@ -57,7 +57,7 @@ type Core struct {
 	endedMessages []*Request
 	abortsDropped bool
 	Reports       Reports
-	// recordedCall is reused for the argument of Config.Calls.
+	// recordedCall is reused for every call of Config.Calls, as its argument.
 	recordedCall Call
 	// callerGone means that the current event ends an operation of a program that no longer exists.
 	callerGone bool
@@ -65,7 +65,8 @@ type Core struct {
 
 // pendingWork is the work left for flush at the end of an event.
 type pendingWork struct {
-	// touched holds the peers to process. accepts holds the messages whose senders are to be cleared.
+	// touched holds the peers that flush must process. accepts holds the matched messages whose senders flush must
+	// clear.
 	touched []*peer
 	accepts []*inbound
 	// placements holds the peers whose placements have changed.
@@ -112,7 +113,7 @@ func (e *Core) End() *Outcome {
 	return &e.out
 }
 
-// New returns the core of the rank that cfg describes.
+// New returns the core of the rank that the configuration cfg describes.
 func New(cfg Config, effects Effects) *Core {
 	core := new(Core)
 	unobserved := 0
@@ -169,7 +170,7 @@ func (e *Core) ReceiveBatch(network int, batch []RxPacket) {
 	e.flush()
 }
 
-// receive feeds one packet to its peer's state machine.
+// receive passes one packet to its peer's state machine.
 func (e *Core) receive(network int, packet *RxPacket) {
 	if packet.Kind == RxPublished {
 		e.calls.SlotPublished(packet.Ticket)
@@ -193,8 +194,8 @@ func (e *Core) receive(network int, packet *RxPacket) {
 	p.receive(packet)
 }
 
-// receiveAll feeds several datagrams to their peer. It feeds consecutive datagrams in the middle of a message all at
-// once, and all others one by one.
+// receiveAll passes several datagrams to the state machine of their peer. It passes consecutive datagrams from the
+// middle of a message all at once, and all others one by one.
 func (e *Core) receiveAll(network int, all *RxPacket) {
 	one := &e.pairActions.one
 	*one = *all
@@ -260,7 +261,7 @@ func (e *Core) flush() {
 	}
 }
 
-// acceptAll clears the senders of messages that receives have matched.
+// acceptAll clears the senders of the messages that receives have matched during the event.
 func (e *Core) acceptAll() {
 	for i := 0; i < len(e.pending.accepts); i++ {
 		in := e.pending.accepts[i]

@@ -71,7 +71,8 @@ func (p *peer) fillCounters(c *state.PeerCounters) {
 	p.addCounters(c)
 }
 
-// keepOldest sets *oldest to a wait for waitsFor since the given time, unless *oldest already holds an older wait.
+// keepOldest sets *oldest to a wait for the packet waitsFor since the given time, unless *oldest already holds a wait
+// that began earlier.
 func keepOldest(e *Core, oldest *state.OldestWait, waitsFor protocol.Type, since handshake.Instant) {
 	if elapsed := e.now - since; !oldest.Waits || elapsed > oldest.Elapsed {
 		*oldest = state.OldestWait{Waits: true, Awaited: waitsFor, Elapsed: elapsed}

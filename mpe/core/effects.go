@@ -5,16 +5,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// Effects are the actions that a core performs during an event, except actions on shared memory (Network.Memory).
-// Implementations must not retain payload: it is the callers' memory, which they may reuse once their request
-// completes, perhaps in the current event.
+// Effects are the actions that a core performs during an event, except actions on shared memory, which Network.Memory
+// performs. Implementations must not retain payload, because callers may reuse their memory once their requests
+// complete, perhaps in the current event.
 type Effects interface {
 	// SendHeader sends a handshake packet, in order with other packets to the peer.
 	SendHeader(peer int, header []byte) error
 	// SendData sends a DATA message, or starts to send it. If sent is true, at is the time when the network accepted
 	// the message. Otherwise the driver calls DataSent when the network has accepted or refused it.
 	SendData(peer int, id handshake.ID, header, payload []byte) (at handshake.Instant, sent bool, err error)
-	// DropQueued drops the packets queued for the peer's previous connection.
+	// DropQueued drops packets that are still queued for the peer's previous connection.
 	DropQueued(peer int)
 	// SendPackets sends packets of the extended profile, which the network may lose. tooLong reports whether a packet
 	// was too long for the first link.
@@ -32,26 +32,27 @@ type Effects interface {
 	Release(r *Request)
 }
 
-// Outcome is the result of an event for its driver.
+// Outcome is what an event leaves to the driver: completed requests, work to do, and the next deadline.
 type Outcome struct {
-	// Requests completed by the event. The driver empties the slice.
+	// Completed lists the requests that the event completed. The driver empties the slice.
 	Completed []*Request
 	// Rare is set if Wake, Jobs or Report is set, so that the driver can check them all at once.
 	Rare bool
-	// Functions that wake callers waiting for something other than a request.
+	// Wake lists functions that wake callers waiting for something other than a request.
 	Wake []func()
-	// User functions to call. The driver reports their completion with JobDone.
+	// Jobs lists the user functions to call. The driver reports their completion with JobDone.
 	Jobs []collective.Job
-	// Report asks the driver to make this rank's report for other ranks, and to pass it to Reports.Deliver.
+	// Report asks the driver to produce the report that this rank gives to other ranks, and to pass it to
+	// Reports.Deliver.
 	Report bool
-	// Deadline is the latest time of the next Tick, or Never.
+	// Deadline is the latest time at which the next Tick must occur, or Never.
 	Deadline handshake.Instant
 	// Coalesced means that packets are held back, to be sent together with packets of later sends. Poll asks the driver
 	// to poll the sources soon, in case the caller only sends; the driver resets it.
 	Coalesced, Poll bool
 }
 
-// Clear resets the rare fields after the driver has processed them.
+// Clear resets the fields that Rare covers, after the driver has processed them.
 func (o *Outcome) Clear() {
 	clear(o.Wake)
 	clear(o.Jobs)

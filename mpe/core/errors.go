@@ -9,21 +9,22 @@ import (
 )
 
 var (
-	// ErrClosed means that the engine is closed or closing.
+	// ErrClosed is returned when the engine is closed or closing.
 	ErrClosed = errors.New("the rank is shut down")
-	// ErrRank means that a rank is not in the cluster, or is the local rank.
+	// ErrRank is returned when a rank is not in the cluster, or is the local rank.
 	ErrRank = errors.New("no such peer")
-	// ErrLength means that the length of a buffer is not a multiple of the word length.
+	// ErrLength is returned when the length of a buffer is not a multiple of the word length.
 	ErrLength = handshake.ErrLength
-	// ErrTag means that the wire cannot carry a tag.
+	// ErrTag is returned when the wire format cannot carry a message's tag.
 	ErrTag = handshake.ErrTag
-	// ErrComm means that the wire cannot carry a communicator.
+	// ErrComm is returned when a message uses a communicator, but the peer's profile carries none.
 	ErrComm = errors.New("the peer's profile carries no communicator")
-	// ErrWildcard means that a receive from any source names a tag although some peers' messages carry no tag.
+	// ErrWildcard is returned when a receive from any source names a tag although the messages of some peers carry no
+	// tag.
 	ErrWildcard = errors.New("a receive from any source needs tag 0 or any tag while there are peers that carry no tag")
 	// ErrCancelled means that the operation was cancelled.
 	ErrCancelled = errors.New("the operation was cancelled")
-	// ErrFull means that the limit on waiting operations or messages is reached.
+	// ErrFull is returned when too many operations or messages are already waiting.
 	ErrFull = errors.New("too many operations wait")
 	// ErrPeerLost matches every *PeerLostError and *PeerFailedError.
 	ErrPeerLost = errors.New("the peer is gone")
@@ -49,7 +50,8 @@ func (e *TruncatedError) Error() string {
 // Is makes errors.Is(err, ErrTruncated) true.
 func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// WaitError is the error of an operation that ended because its caller's context was done. It describes the wait.
+// WaitError is returned by an operation that ended because its caller's context was done. It describes what the
+// operation was waiting for.
 type WaitError struct {
 	handshake.Wait
 	// Queued is the number of operations ahead of this one in the same direction, or 0 once its handshake has begun.
@@ -59,7 +61,7 @@ type WaitError struct {
 	InTransfer bool
 	// Network is the error of the last packet sent to the peer, or nil.
 	Network error
-	// facts holds the facts that Error describes, as of time at; nil if nothing is known.
+	// facts holds the facts that Error describes, as they were at time at. It is nil if nothing is known.
 	facts *state.WaitFacts
 	at    handshake.Instant
 	cause error
@@ -87,7 +89,7 @@ func (e *WaitError) Error() string {
 // Unwrap returns the context's error.
 func (e *WaitError) Unwrap() error { return e.cause }
 
-// networkError adds the error of the last packet sent to the peer to the error of an operation.
+// networkError extends an operation's error by the error of the last packet sent to the peer, if any.
 type networkError struct {
 	error
 	network error

@@ -33,7 +33,7 @@ func (e callEngine) Forward(recv, send *collective.Message) (later bool, err err
 	return false, e.startMessage(f.recv)
 }
 
-// onFlowEnded continues a flow's send when its receive is complete.
+// onFlowEnded continues the send of a flow when the flow's receive is complete.
 func onFlowEnded(request *Request) {
 	f := request.flow
 	switch {
@@ -48,7 +48,7 @@ func onFlowEnded(request *Request) {
 	}
 }
 
-// advanceFlow continues a flow's send when enough further bytes, or all bytes, have been received.
+// advanceFlow continues the send of a flow when enough further bytes, or all bytes, have been received.
 func advanceFlow(f *flow, bytes int64, all bool) {
 	if !all && bytes < f.readyBytes+f.minPiece {
 		return
@@ -57,7 +57,7 @@ func advanceFlow(f *flow, bytes int64, all bool) {
 	f.send.p.extended.touchedConn().SetReady(f.send.sendID, bytes)
 }
 
-// onFlowData continues a flow's send with the contiguous bytes received so far.
+// onFlowData continues the send of a flow with the contiguous bytes received so far.
 func onFlowData(in *inbound) {
 	if f := in.recv.flow; f.send != nil && in.storedBytes == in.highWater {
 		n := min(in.highWater, int64(len(in.buf)))

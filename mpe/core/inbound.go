@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// inbound is an incoming message, from its announcement until its receive completes.
+// inbound describes an incoming message, from its announcement until its receive completes.
 type inbound struct {
 	source int
 	comm   uint32
@@ -26,15 +26,15 @@ type inbound struct {
 	ownsBuf bool
 	// clearedBytes is the number of bytes that the sender is cleared to send.
 	clearedBytes int64
-	// highWater is the end offset of the received byte furthest into the message. storedBytes is the number of bytes
-	// received.
+	// highWater is the highest end offset of any byte received so far. storedBytes is the number of bytes received.
 	highWater, storedBytes int64
 	isComplete             bool // all bytes have been received
 	// matchedBefore means that an earlier receive matched the message before its caller stopped waiting.
 	matchedBefore bool
 	accepted      bool // a receive has matched, and the sender is cleared
 	eager         bool // sent without a request
-	// advertised identifies the message for Memory.Get, which copies it as a whole; 0 if the message is not advertised.
+	// advertised identifies the message for Memory.Get, which copies the whole message. It is 0 if the message is not
+	// advertised.
 	advertised uint64
 	phases     handshake.Phases
 
@@ -46,7 +46,7 @@ type inbound struct {
 	local *Request
 }
 
-// status returns the status for a receive of the message.
+// status returns the status that a receive reports for the message.
 func (in *inbound) status() Status {
 	s := Status{Peer: in.source, Datatype: in.datatype, Tag: int(in.tag), Comm: in.comm, Bytes: in.bytes,
 		Phases: in.phases}
@@ -54,7 +54,7 @@ func (in *inbound) status() Status {
 	return s
 }
 
-// wordsOf returns a length in words, rounded up.
+// wordsOf converts a length in bytes to words, rounded up.
 func wordsOf(bytes int64) uint32 {
 	if bytes < 0 {
 		return 0
@@ -73,7 +73,7 @@ func (in *inbound) store(offset int64, payload []byte) {
 	in.storedBytes += int64(len(payload))
 }
 
-// deliver completes the receive of a complete message.
+// deliver completes the receive that matches a message, once the message is complete.
 func (x *matching) deliver(in *inbound) {
 	request := in.recv
 	in.recv = nil
@@ -92,7 +92,7 @@ func (x *matching) deliver(in *inbound) {
 	x.inbounds.retire(in)
 }
 
-// adoptTag gives a message from a peer without tags the tag of its receive.
+// adoptTag gives a message from a peer whose messages carry no tag the tag of its receive.
 func (x *matching) adoptTag(r *Request, in *inbound) {
 	if r.tag != AnyTag && in.source != x.core.rank && x.core.peers[in.source].noTags() {
 		in.tag = r.tag
@@ -115,7 +115,7 @@ func (x *matching) setDestination(in *inbound, request *Request) {
 	request.inbound = in
 }
 
-// accept makes flush clear the sender of a matched message at the end of the event.
+// accept schedules a matched message, so that flush clears its sender at the end of the event.
 func (x *matching) accept(in *inbound, r *Request) {
 	in.accepted = true
 	in.phases.Clear = x.core.now
@@ -144,7 +144,8 @@ func (b *inboundPool) get() *inbound {
 	return new(inbound)
 }
 
-// retire frees a record at the end of the event, because the current event may still refer to it.
+// retire schedules a message's record for reuse. The record stays valid until the end of the event, because the current
+// event may still refer to it.
 func (b *inboundPool) retire(in *inbound) { b.retired = append(b.retired, in) }
 
 // recycle makes the retired messages available for reuse.

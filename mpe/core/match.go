@@ -20,8 +20,8 @@ type matching struct {
 	// lastComm is the most recently used communicator, and lastMatcher its matcher.
 	lastComm    uint32
 	lastMatcher *matcher
-	// limits bounds each matcher. A rank cannot send itself another message while a communicator contains more than
-	// selfLimit unexpected messages.
+	// limits bounds the number of entries in each matcher. A rank cannot send itself another message while a
+	// communicator contains more than selfLimit unexpected messages.
 	limits    match.Limits
 	selfLimit int
 	// restThreshold is the number of unexpected messages in a communicator above which new ones are stored as digests.
@@ -91,7 +91,8 @@ func (x *matching) onPosted(request *Request, u *unexpected, ok bool, h match.Ha
 	}
 }
 
-// repost returns a receive to its old position in the queue, because its message turned out not to exist.
+// repost puts a receive back at its old position in the queue, because the message that it matched turned out not to
+// exist.
 func (x *matching) repost(request *Request) {
 	x.inbounds.retire(request.inbound)
 	request.inbound = nil
@@ -103,7 +104,7 @@ func (x *matching) repost(request *Request) {
 	x.onPosted(request, &u, ok, h)
 }
 
-// matchTag returns the tag to match for a receive, which is 0 for peers whose messages carry no tag.
+// matchTag returns the tag that a receive matches. It is 0 for peers whose messages carry no tag.
 func (r *Request) matchTag() int32 {
 	if r.tag != AnyTag && r.p.noTags() {
 		return 0 // the tag of all messages of the peer
@@ -127,14 +128,14 @@ func (x *matching) arrive(in *inbound) error {
 	return nil
 }
 
-// restore offers a message to other receives after its receive was detached. The message keeps its position in the
-// order of arrival.
+// restore offers a message to other receives after the receive that it matched was detached. The message keeps its
+// position in the order of arrival.
 func (x *matching) restore(in *inbound) {
 	in.matchedBefore = true
 	m := x.forComm(in.comm)
 	request, ok, handle, err := m.Restore(int32(in.source), in.tag, unexpected{inbound: in}, in.order)
 	if err != nil {
-		// Messages that arrived since have filled the queue.
+		// Later messages have filled the queue in the meantime.
 		x.rejectFull(in)
 		return
 	}

@@ -58,8 +58,8 @@ type Operation struct {
 	AnyDatatype bool
 	// Blocking means that the caller is about to wait for this operation and nothing else.
 	Blocking bool
-	// NoWait means that the posting call must not wait until the peer has memory for the message. If the peer remains
-	// full, the operation fails later.
+	// NoWait means that the posting call must not wait for memory at the peer. If the peer remains full, the operation
+	// fails later.
 	NoWait bool
 }
 

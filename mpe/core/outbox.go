@@ -7,30 +7,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// outbound is an outgoing message in the state machine of an extended peer.
+// outbound describes an outgoing message to a peer that uses the extended profile.
 type outbound struct {
-	// request is the send; nil once its buffer was returned to the caller.
+	// request is the send that posted the message. It is nil once the send's buffer was returned to the caller.
 	request *Request
-	// buf is the payload: the engine's memory if ownsBuf is set, and the caller's otherwise.
+	// buf holds the payload. It is the engine's memory if ownsBuf is set, and the caller's otherwise.
 	buf     []byte
 	ownsBuf bool
 	used    bool
-	// allSent means that the last byte has been sent.
+	// allSent means that the message's last byte has been sent.
 	allSent bool
 	// advertised means that the peer may be reading buf. forwarded means that the message is forwarded while it
 	// arrives, so that it cannot be advertised as a whole.
 	advertised, forwarded bool
-	// isAbort marks the abort of a collective call.
+	// isAbort marks a message that aborts a collective call.
 	isAbort bool
 	// ordering is the ordering that the message's acknowledgement confirms, or nil.
 	ordering *collective.Ordering
-	// length and tag describe the message when request is nil.
+	// length and tag describe the message even when request is nil.
 	length int64
 	tag    int32
 	phases handshake.Phases
 }
 
-// noteSent updates the phases of the message for a packet of it that is being sent.
+// noteSent updates the message's phases when one of its packets is sent.
 func (o *outbound) noteSent(header *protocol.ExtHeader, length int64, now handshake.Instant) {
 	switch {
 	case header.Type == protocol.SendRequest && o.phases.Request == 0:
@@ -45,7 +45,7 @@ func (o *outbound) noteSent(header *protocol.ExtHeader, length int64, now handsh
 	}
 }
 
-// outbox holds the messages to a peer by ID.
+// outbox holds the outgoing messages to a peer by their IDs.
 type outbox struct {
 	slots []outbound
 	free  []extended.ID
@@ -54,7 +54,7 @@ type outbox struct {
 	unslotted map[extended.ID]*outbound
 }
 
-// add adds a send, and returns its ID.
+// add adds the message of a send, and returns the message's ID.
 func (b *outbox) add(r *Request) extended.ID {
 	message := outbound{request: r, buf: r.buf, used: true, length: int64(len(r.buf)), tag: r.tag,
 		forwarded: r.message != nil && r.message.Piece > 0}

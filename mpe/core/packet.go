@@ -20,10 +20,11 @@ type RxPacket struct {
 	// DatagramLen means that Bytes are several datagrams of DatagramLen bytes each; the last one may be shorter.
 	Tail        []byte
 	DatagramLen int
-	// RemoteBytes is the number of payload bytes after Bytes that are still in the sender's memory. Fetch copies them;
-	// Ticket identifies them for Fetch (MemoryTransport only).
+	// RemoteBytes is the number of payload bytes that follow Bytes, but are still in the sender's memory. Fetch copies
+	// them, and identifies them by Ticket (MemoryTransport only).
 	RemoteBytes, Ticket int
-	// Advertised, if not 0, identifies for Get the message that Bytes announce (MemoryTransport only).
+	// Advertised, if not 0, is the number by which Get identifies the message that Bytes announce (MemoryTransport
+	// only).
 	Advertised uint64
 	// Verified means that Bytes and Tail are a packet of the extended profile whose checksum the transport has already
 	// verified for protocol.ParseExtended: verifying it again would take as long as copying the packet. If Tail is not
@@ -31,7 +32,7 @@ type RxPacket struct {
 	Verified bool
 }
 
-// UnknownPeer is the Peer of an RxPacket whose source address is not in the rank map.
+// UnknownPeer is the value of RxPacket.Peer if the source address is not in the rank map.
 const UnknownPeer = -1
 
 // RxKind is the kind of an RxPacket, which determines the meaning of its bytes.
@@ -52,12 +53,12 @@ const (
 	// RxBroken means that the transport refused a connection, or closed it because of the data received on it. Bytes
 	// are the reason as text, or empty.
 	RxBroken
-	// RxPublished means that SharedBuffers.Await for the slot Ticket is done.
+	// RxPublished means that the wait that SharedBuffers.Await began for slot Ticket is over.
 	RxPublished
 	// RxPeerDied means that the process of an extended peer no longer exists: its last connection was closed, and a new
 	// connection to it was refused.
 	RxPeerDied
-	// RxPeerClosed is RxPeerDied for a peer that had closed its transport before its process ended.
+	// RxPeerClosed is like RxPeerDied, but for a peer that had closed its transport before its process ended.
 	RxPeerClosed
 	// RxUnreachable means that the transport cannot reach an extended peer. Bytes are the reason as text. The transport
 	// renews the report while the reason persists.
@@ -79,21 +80,21 @@ type Packet struct {
 	Exposed uint64
 }
 
-// Placement is the destination of payload expected from a peer.
+// Placement describes where to store payload that is expected from a peer.
 type Placement struct {
 	// Peer is the rank of the sender.
 	Peer int
 	// HeaderLen is the number of bytes before the payload in each datagram.
 	HeaderLen int
-	// Message and Offset are the values expected in the packet's header (extended profile only): the number of the
-	// message, and the number of bytes of it received so far.
+	// Message and Offset are expected in the packet's header (extended profile only). They are the number of the
+	// message, and the number of its bytes received so far.
 	Message, Offset uint32
 	// Buf is the destination of the payload of the next datagram and the datagrams after it. The transport may write to
 	// all of Buf.
 	Buf []byte
 }
 
-// MatchesHeader reports whether h is the header of the expected packet of the extended profile.
+// MatchesHeader reports whether h is the header of the packet that the placement expects, in the extended profile.
 func (at *Placement) MatchesHeader(h *protocol.ExtHeader) bool {
 	return at.HeaderLen == protocol.ExtHeaderLen && h.Type == protocol.Data && h.Message == at.Message &&
 		h.Offset == at.Offset

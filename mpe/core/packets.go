@@ -46,8 +46,8 @@ func (l *extendedLink) transmit(act *extended.Action) {
 	}
 	if l.memory != nil && act.Header.Flags&protocol.FlagEager == 0 {
 		message.advertised, pk.Exposed = true, uint64(act.ID)
-		// Do not advertise sends that may rest: a peer keeps a full record of each advertised message, and a program
-		// may have millions of such sends.
+		// Do not advertise sends that may rest: the peer keeps a full record of each advertised message, and a program
+		// may have millions of resting sends.
 		if act.Header.Type == protocol.SendRequest && !message.forwarded &&
 			(message.request == nil || !message.request.MayRest) {
 			pk.Advertised = message.buf
@@ -100,7 +100,7 @@ const (
 	// starts. The sends of a program that posts only a few, and then computes for a long time, are thus in flight
 	// meanwhile.
 	coalesceAfter = 4
-	// maxCoalesced is the maximum number of sends coalesced.
+	// maxCoalesced is the maximum number of sends that are transmitted together.
 	maxCoalesced = 16
 	// coalesceTime is the maximum time that a send is held back. It rarely elapses: a caller that posts many sends soon
 	// waits or tests, or receives an answer, which flushes the sends.

@@ -9,10 +9,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// peer is the state of a remote rank that all profiles share. The engine's lock guards it.
+// peer is the part of a remote rank's state that all profiles share. The engine's lock guards it.
 type peer struct {
 	link
-	// handshake or extended is the link with its concrete type; the other is nil.
+	// handshake or extended is the link field with its concrete type, depending on the profile; the other one is nil.
 	handshake *handshakeLink
 	extended  *extendedLink
 
@@ -26,34 +26,34 @@ type peer struct {
 	canPlace  bool
 	placement placement
 	profile   protocol.Profile
-	// limits are the limitations of the profile. maxLength is the maximum length of a message in bytes. Messages of up
-	// to uncheckedLen bytes need no further check; -1 means that all messages need one.
+	// limits describes what the profile cannot carry. maxLength is the maximum length of a message in bytes. Messages
+	// of up to uncheckedLen bytes need no further check; -1 means that all messages need one.
 	limits       PeerInfo
 	maxLength    int64
 	uncheckedLen int
 	// wire holds the properties of the peer's wire that collective calls depend on.
 	wire collective.Wire
-	// burstLen is the number of sends to the peer posted in a row, without a wait or a received packet in between.
+	// burstLen is the number of consecutive sends posted to the peer without a wait or a received packet in between.
 	burstLen int
-	// refusedAt is the time at which the engine last refused a message because the peer had no memory for it, or 0 if
-	// it accepted a message since.
+	// refusedAt is the time at which the engine last refused a message because the peer had no memory for it. It is 0
+	// if the engine has accepted a message since.
 	refusedAt handshake.Instant
 
 	peerCounts
 	sendErr error // last error of the transport; cleared when a send succeeds
-	// kernelErr is the failure of the peer's kernel, which the next receive returns unless a message arrives first.
-	// sendsAtAnswer is the value of sendsDone when the last message from the peer arrived.
+	// kernelErr is the error with which the peer's kernel failed. The next receive returns it unless a message arrives
+	// first. sendsAtAnswer is the value that sendsDone had when the last message from the peer arrived.
 	kernelErr     error
 	sendsAtAnswer uint64
 	// lastPacketAt is the time of the last received packet, or 0. lastDrop describes the last dropped packet, or is
 	// nil.
 	lastPacketAt handshake.Instant
 	lastDrop     *lastDrop
-	// unreachableAt is the time at which an operation or the session last ended because the peer did not answer, or 0.
+	// unreachableAt is the time at which the peer's failure to answer last ended an operation or the session, or 0.
 	unreachableAt handshake.Instant
 }
 
-// peerCounts holds the counters common to all profiles, counting from New.
+// peerCounts holds the counters that all profiles share. They count from the call of New.
 type peerCounts struct {
 	packetsOut                    [state.NumTypes]uint64
 	packetsIn, bytesIn, bytesOut  uint64
@@ -64,16 +64,17 @@ type peerCounts struct {
 	takenOver, takenOverRemaining uint64 // messages matched by a receive during their arrival
 }
 
-// link is the connection to a peer in its profile. handshakeLink implements it for the cloudfpga and v0.9 profiles,
-// extendedLink for the extended profile. A method that passes an event to the state machine marks the peer as touched,
-// because any event may change the deadline; flush, at the end of the event, then updates the time of the next tick.
+// link is the interface to a peer's state machine, which depends on the profile. handshakeLink implements it for the
+// cloudfpga and v0.9 profiles, extendedLink for the extended profile. A method that passes an event to the state
+// machine marks the peer as touched, because any event may change the deadline; flush, at the end of the event, then
+// updates the time of the next tick.
 type link interface {
-	// receive feeds a packet to the state machine.
+	// receive passes a packet to the state machine.
 	receive(a *RxPacket)
 	// send starts a send. It reports whether its packets are held back, to be sent together with packets of later
 	// sends. Packets of a blocking send are never held back.
 	send(r *Request, blocking bool) (coalesced bool)
-	// matched hands a message of the peer to its matching receive.
+	// matched hands a message from the peer to the receive that matches it.
 	matched(in *inbound, r *Request)
 	// cancel cancels a request, and reports whether it was in time. For a receive, call cancel on the link of the peer
 	// that sends its message (in.p). If the peer already knows of a send, cancel may return false and ask the peer to
@@ -123,7 +124,7 @@ func newPeer(e *Core, rank int, cfg Peer) *peer {
 	return p
 }
 
-// configure fills in the ranks and the properties of the network.
+// configure sets the ranks and the properties of the network in the configuration.
 func (cfg *Peer) configure(local, remote int) {
 	cfg.Handshake.Local, cfg.Handshake.Remote = uint32(local), uint32(remote)
 	cfg.Handshake.Reliable = cfg.Network.Reliable
@@ -144,8 +145,8 @@ func (p *peer) horizon(now handshake.Instant) handshake.Instant {
 	return now
 }
 
-// noTags reports whether the peer's messages carry no tag. It is false for a nil peer, which represents this rank or
-// any rank.
+// noTags reports whether the peer's messages carry no tag. It returns false for a nil peer, which stands for this rank
+// or for any rank.
 func (p *peer) noTags() bool { return p != nil && p.limits.NoTags }
 
 // CheckRank returns an error that matches ErrRank if rank is not in the cluster.
@@ -162,7 +163,7 @@ func (p *peer) countReceived(b []byte) {
 	p.bytesIn += uint64(len(b))
 }
 
-// countDatagrams counts received datagrams of each bytes; the last one may be shorter.
+// countDatagrams counts received datagrams, each of which has a length of each bytes; the last one may be shorter.
 func (p *peer) countDatagrams(bytes, each int) {
 	p.lastPacketAt = p.e.now
 	p.packetsIn += uint64((bytes + each - 1) / each)
@@ -177,7 +178,7 @@ func (p *peer) countSent(t protocol.Type, bytes int) {
 	p.bytesOut += uint64(bytes)
 }
 
-// sendResult records the result of a send by the transport.
+// sendResult records the transport's result of sending to the peer.
 func (p *peer) sendResult(err error) {
 	p.sendErr = err
 	if err != nil {
@@ -185,7 +186,8 @@ func (p *peer) sendResult(err error) {
 	}
 }
 
-// reportDrop counts and reports a dropped packet. packet is nil if a deadline caused the drop.
+// reportDrop counts a dropped packet and reports it to the Observer. packet is nil if an expired deadline caused the
+// drop.
 func (p *peer) reportDrop(packet *RxPacket, drop Drop) {
 	p.drops[drop.Reason]++
 	if p.lastDrop == nil {

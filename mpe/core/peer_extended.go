@@ -12,29 +12,30 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extendedLink is the link to a peer of the extended profile: an extended.Conn and the messages that it transfers.
+// extendedLink connects this rank to a peer that uses the extended profile. It combines an extended.Conn with the
+// messages that the Conn transfers.
 type extendedLink struct {
 	p    *peer
 	conn *extended.Conn // for events, call touchedConn instead
 	// memory is Network.Memory. shortPayload holds unacknowledged payload sent through memory with short headers.
 	memory       Memory
 	shortPayload shortPayload
-	// maxRTO and ackDelay are copies of conn's settings.
+	// maxRTO and ackDelay are copies of the corresponding settings of conn.
 	maxRTO, ackDelay time.Duration
-	// discovers means that packets must fit the path MTU.
+	// discovers means that the link discovers the path MTU, and that packets must not exceed it.
 	discovers bool
 	// batchBytes is the amount of payload, in bytes, at which a batch of packets is handed to the transport.
 	batchBytes int
-	// connected means that a connection to the peer was made, and that no later event indicates its loss.
+	// connected means that a connection to the peer was made, and that no event has indicated its loss since.
 	connected bool
 	outbox    outbox
 	inbox     inbox
-	// resting is the number of resting sends in state restWaits. announced holds the refs of the resting sends
-	// announced in the current event.
+	// resting is the number of sends in state restWaits. announced lists the records, by ref, of those announced in the
+	// current event.
 	resting   int
 	announced []uint32
-	// tentative holds the program's sends for which the peer may have no memory. creditWait measures the wait of the
-	// first.
+	// tentative lists the program's sends for which the peer may have no memory. creditWait measures how long the first
+	// of them has waited.
 	tentative  []tentativeSend
 	creditWait creditWait
 	// questions holds this rank's pending questions to the peer.
@@ -48,11 +49,11 @@ type extendedActions struct {
 	discard discardBuffer
 	short   protocol.ShortHeader // of the current packet; op is the message being sent
 	op      extended.SendOp
-	// recorded is the full header passed to a recorder in place of a short one.
+	// recorded holds the full header that a recorder receives instead of a short one.
 	recorded [protocol.ExtHeaderLen]byte
 }
 
-// setExtended sets up a peer of the extended profile.
+// setExtended prepares the link to a peer that uses the extended profile.
 func (p *peer) setExtended(cfg Peer) {
 	l := &extendedLink{
 		p: p, conn: extended.New(*cfg.Extended), memory: cfg.Network.Memory,
@@ -67,11 +68,11 @@ func (p *peer) setExtended(cfg Peer) {
 		l.batchBytes = streamBatchBytes
 	}
 	p.uncheckedLen = int(min(p.maxLength, math.MaxInt))
-	// The network places packets one by one, so each must be long enough.
+	// The network places packets one by one, so placement requires that each can be long enough.
 	p.canPlace = p.canPlace && l.conn.Config().MaxPayload >= minPlacement
 }
 
-// touchedConn returns the state machine for an event, and marks the peer as touched.
+// touchedConn returns the state machine to pass an event to, and marks the peer as touched.
 func (l *extendedLink) touchedConn() *extended.Conn {
 	l.p.e.touch(l.p)
 	return l.conn
@@ -154,7 +155,7 @@ func (l *extendedLink) perform(packet *RxPacket) {
 		case extended.ClearedToSend:
 			onClearToSend(core, l.outbox.find(act.ID).request)
 		case extended.SendDone:
-			// Packets that read the payload are sent first.
+			// Packets that refer to the payload must be sent before its buffer is released.
 			l.sendBatch()
 			l.invalidate(act.ID)
 			l.sendDone(act)
@@ -203,7 +204,8 @@ func (l *extendedLink) perform(packet *RxPacket) {
 	core.connActions.list = core.connActions.list[:0]
 }
 
-// unreachableReason returns the reason in an RxUnreachable, or "" for any other packet, including nil.
+// unreachableReason returns the reason that an RxUnreachable packet contains, or "" for any other packet, including
+// nil.
 func unreachableReason(a *RxPacket) string {
 	if a == nil || a.Kind != RxUnreachable {
 		return ""
@@ -211,7 +213,7 @@ func unreachableReason(a *RxPacket) string {
 	return string(a.Bytes)
 }
 
-// askLink limits the length of packets to the maximum that the system knows, if the link discovers the path MTU.
+// askLink asks the system for the maximum packet length, and limits packets to it, if the link discovers the path MTU.
 func (l *extendedLink) askLink() {
 	longest := 0
 	if l.discovers {
@@ -280,7 +282,7 @@ func (l *extendedLink) onBuffered(id extended.ID) {
 	core.finish(request, nil)
 }
 
-// sendDone ends an outgoing message, which the peer has received, or never will if act.Err is set.
+// sendDone ends an outgoing message. The peer has received it, or will never receive it if act.Err is set.
 func (l *extendedLink) sendDone(act *extended.Action) {
 	p, core, message := l.p, l.p.e, l.outbox.find(act.ID)
 	err := act.Err
@@ -296,7 +298,7 @@ func (l *extendedLink) sendDone(act *extended.Action) {
 		r.Status.Phases.Start, r.Status.Phases.Ack = r.posted, core.now
 		core.finish(r, err)
 	case err != nil && !errors.Is(err, ErrCancelled) && !message.isAbort:
-		// The send has already succeeded for its caller, so only the Observer learns of the failure.
+		// For its caller, the send has already succeeded, so only the Observer is notified of the failure.
 		p.failed++
 		core.cfg.Observer.Done(core.rank,
 			Status{Peer: p.rank, Send: true, Bytes: message.length, Words: wordsOf(message.length), Tag: int(message.tag)}, err)
@@ -328,7 +330,8 @@ func (l *extendedLink) onOpen(act *extended.Action, packet *RxPacket) {
 		return
 	}
 	if err := core.matching.arrive(in); err != nil {
-		// Impossible, because the limit includes the credit of all peers. The credit is not returned.
+		// This is impossible, because the limit includes the credit of all peers. If it happened, the credit would be
+		// lost.
 		core.matching.rejectFull(in)
 	}
 	if act.Eager && in.recv == nil {
@@ -339,7 +342,7 @@ func (l *extendedLink) onOpen(act *extended.Action, packet *RxPacket) {
 	}
 }
 
-// matched hands a message to its matching receive. flush clears the sender at the end of the event.
+// matched hands a message to the receive that matches it. At the end of the event, flush clears the sender.
 func (l *extendedLink) matched(in *inbound, r *Request) {
 	core := l.p.e
 	core.matching.setDestination(in, r)
@@ -553,7 +556,7 @@ func (l *extendedLink) abortSend(r *Request) {
 	l.perform(nil)
 }
 
-// unsentBytes returns the total length in bytes of the messages not yet sent completely.
+// unsentBytes returns the total length, in bytes, of the messages that have not been sent completely.
 func (l *extendedLink) unsentBytes() (bytes int) {
 	for i := range l.outbox.slots {
 		if o := &l.outbox.slots[i]; o.used && !o.allSent {

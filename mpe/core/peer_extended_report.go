@@ -15,7 +15,7 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 	waiting, more := Waiting{IsTransferring: true, peer: l.p}, true
 	waiting.Send = true
 	l.conn.EachSend(func(st extended.SendState) bool {
-		// The time of a send is in the future if it is not known yet: the send was posted just now.
+		// A send that was posted just now has no time yet: its time appears to be in the future.
 		st.Since = min(st.Since, l.p.e.now)
 		waiting.Wait, waiting.send = sendWait(&st), st
 		waiting.NotBegun = st.State == extended.Queued
@@ -31,7 +31,7 @@ func (l *extendedLink) sendWaits(yield func(*Waiting) bool) {
 	}
 }
 
-// sendWait translates a wait of the extended profile into a wait of the handshake.
+// sendWait expresses the wait of a send in the extended profile as the corresponding wait of a handshake.
 func sendWait(st *extended.SendState) handshake.Wait {
 	wait := handshake.Wait{
 		Local: st.Local, Remote: st.Remote, Since: st.Since, Retransmissions: st.Retransmissions,
@@ -48,7 +48,7 @@ func sendWait(st *extended.SendState) handshake.Wait {
 	return wait
 }
 
-// recvWaits yields the messages that receives have matched, in any order.
+// recvWaits yields the incoming messages that receives have matched, in any order.
 func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
 	waiting := Waiting{peer: l.p}
 	for in := range l.inbox.each {
@@ -118,7 +118,7 @@ func (l *extendedLink) isCreditScarce() bool {
 	return scarce
 }
 
-// fillFacts copies the link's facts that explain a wait for the peer.
+// fillFacts copies those facts about the link that explain why an operation waits for the peer.
 func (l *extendedLink) fillFacts(w *Waiting, f *state.ExtendedFacts) {
 	_, remote := l.conn.Sessions()
 	f.Send, f.Connected, f.Version = w.send, remote != 0, l.conn.ForeignVersion()

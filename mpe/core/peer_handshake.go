@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// handshakeLink is the link to a peer of the cloudfpga or v0.9 profile: a handshake.Pair, which handles one message per
-// direction at a time, and the queue of sends for it.
+// handshakeLink connects this rank to a peer that uses the cloudfpga or v0.9 profile. It combines a handshake.Pair,
+// which handles one message per direction at a time, with a queue of pending sends.
 type handshakeLink struct {
 	p    *peer
 	pair *handshake.Pair // for events, call touchedPair instead
@@ -21,12 +21,13 @@ type handshakeLink struct {
 	deferred           *inbound
 	leftover           leftover
 	header             [protocol.HeaderLen]byte // of the current packet
-	// dataDatagrams and dataBytes count the datagrams of DATA messages sent, and their bytes. unreachable counts the
-	// messages that failed because the peer did not answer in time.
+	// dataDatagrams and dataBytes count the datagrams sent as parts of DATA messages, and their bytes. unreachable
+	// counts the messages that failed because the peer did not answer in time.
 	dataDatagrams, dataBytes, unreachable uint64
-	// foreignProfile means that the last dropped packet was of the extended profile.
+	// foreignProfile means that the last dropped packet belonged to the extended profile.
 	foreignProfile bool
-	// keeper stores the state of the pair; nil disables storing. savedState is the last stored state.
+	// keeper stores the state of the pair, which thus outlives the process; nil disables this. savedState is the state
+	// stored last.
 	keeper     Keeper
 	savedState handshake.SavedState
 }
@@ -34,13 +35,13 @@ type handshakeLink struct {
 // handshakeActions holds the actions of the current event. All handshake links of an engine share it.
 type handshakeActions struct {
 	list []handshake.Action
-	// one is the current datagram of a batch that the transport received as one packet.
+	// one describes the current datagram when the transport passes a batch of datagrams as one packet.
 	one RxPacket
-	// reposts holds receives to queue again, because their messages turned out not to exist.
+	// reposts holds receives that must be queued again, because the messages that they matched turned out not to exist.
 	reposts []*Request
 }
 
-// setHandshake sets up a peer of the cloudfpga or v0.9 profile.
+// setHandshake prepares the link to a peer that uses the cloudfpga or v0.9 profile.
 func (p *peer) setHandshake(cfg Peer) {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
 	p.link, p.handshake, p.profile, p.maxLength = l, l, cfg.Handshake.Profile, math.MaxInt64
@@ -67,7 +68,7 @@ func (l *handshakeLink) saveState(next protocol.Header) {
 	}
 }
 
-// touchedPair returns the state machine for an event, and marks the peer as touched.
+// touchedPair returns the state machine to pass an event to, and marks the peer as touched.
 func (l *handshakeLink) touchedPair() *handshake.Pair {
 	l.p.e.touch(l.p)
 	return l.pair
@@ -199,7 +200,7 @@ func (l *handshakeLink) transmitData(act handshake.Action) {
 	}
 }
 
-// sentData counts a DATA message, and returns its size on the wire.
+// sentData counts an outgoing DATA message, and returns its size on the wire.
 func (l *handshakeLink) sentData(bytes int) (wire int) {
 	p := l.p
 	p.countSent(protocol.Data, protocol.HeaderLen+bytes)
@@ -355,7 +356,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		Peer: p.rank, Words: act.Words, Bytes: int64(act.Words) * protocol.WordLen,
 		Datatype: act.Header.Call.Datatype(), Tag: tag, Phases: act.Phases,
 	}
-	// The pair only knows when the SEND_REQUEST arrived.
+	// The pair knows only when the SEND_REQUEST arrived, not when the receive was posted.
 	request.Status.Phases.Start = request.posted
 	l.countUnreachable(act.Err)
 	switch {
@@ -368,7 +369,7 @@ func (l *handshakeLink) recvDone(act handshake.Action) {
 		core.matching.inbounds.retire(request.inbound)
 		core.finish(request, act.Err)
 	case act.Err == nil && !request.dropsMessage:
-		// The message of a detached receive is delivered to the next matching receive.
+		// The receive is detached, so its message is delivered to the next matching receive.
 		in := &inbound{
 			source: p.rank, tag: int32(act.Header.Tag), bytes: request.Status.Bytes, datatype: request.Status.Datatype,
 			buf: request.buf, ownsBuf: true, clearedBytes: int64(len(request.buf)), isComplete: true, matchedBefore: true,

@@ -58,7 +58,8 @@ func (l *handshakeLink) expectReply() {
 	}
 }
 
-// onLeftSendDone handles the end of a send whose caller is gone: if it succeeded, the peer may reply.
+// onLeftSendDone handles the end of a send whose caller no longer exists. If the send succeeded, the peer may reply to
+// it.
 func (l *handshakeLink) onLeftSendDone(r *Request, err error) {
 	if r.dropsMessage && err == nil {
 		l.expectReply()
@@ -80,7 +81,7 @@ func (l *handshakeLink) cancelLeftSend() {
 	l.perform(nil)
 }
 
-// isForEarlier reports whether the next message from the peer is assumed to be for an earlier program.
+// isForEarlier reports whether the next message from the peer is presumably meant for an earlier program.
 func (l *handshakeLink) isForEarlier() bool {
 	if l.leftover.receives+l.leftover.replies == 0 {
 		return false
@@ -114,7 +115,7 @@ func (l *handshakeLink) discardNext() bool {
 	return true
 }
 
-// discardReceiving makes the pair drop the message arriving for a detached receive.
+// discardReceiving makes the pair drop the message that is arriving for a detached receive.
 func (l *handshakeLink) discardReceiving() {
 	l.receiving.dropsMessage = true
 	l.touchedPair().DetachRecv(l.p.e.now, l.receiving.id)

@@ -85,7 +85,7 @@ func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
 	}
 }
 
-// fillFacts copies the link's facts that explain a wait for the peer.
+// fillFacts copies those facts about the link that explain why an operation waits for the peer.
 func (l *handshakeLink) fillFacts(facts *state.HandshakeFacts) {
 	p := l.p
 	facts.Profile, facts.Address, facts.HasReceived, facts.ForeignProfile = p.profile, p.cfg.Address, p.packetsIn > 0,

@@ -8,22 +8,23 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// PeerLostError is the error of a receive posted to a peer, or of a probe waiting for its messages, when the peer is
+// PeerLostError is returned by a receive posted to a peer, or by a probe waiting for its messages, when the peer is
 // lost: messages that the peer had not sent by then will never arrive. A receive posted later waits until the peer is
 // back.
 type PeerLostError struct {
 	// Rank is the rank of the peer.
 	Rank int
-	// Event is the evidence of the loss: EventSessionChanged, EventClosedByPeer, EventProcessEnded or
+	// Event is the event that revealed the loss: EventSessionChanged, EventClosedByPeer, EventProcessEnded or
 	// EventUnreachable.
 	Event state.Event
-	// Reason is the transport's reason for EventUnreachable, or empty if the peer just did not answer.
+	// Reason is the reason that the transport reported for EventUnreachable. It is empty if the peer just did not
+	// answer.
 	Reason string `json:",omitempty"`
-	// Left means that the peer is a rank of this rank's job, and will not return.
+	// Left means that the peer belongs to the same job as this rank, and will not return.
 	Left bool `json:",omitempty"`
 }
 
-// lostTexts maps each event that ends a session to its meaning.
+// lostTexts describes, for each event that ends a session, what has happened to the peer.
 var lostTexts = [state.NumEvents]string{
 	state.EventSessionChanged: "was restarted, or had declared us unreachable",
 	state.EventClosedByPeer:   "shut down",

@@ -74,5 +74,5 @@ func (p *peer) revokeFor(request *Request) {
 	request.placingPeer = nil
 }
 
-// same reports whether two non-empty slices start at the same address.
+// same reports whether two non-empty slices begin at the same memory address.
 func same(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }

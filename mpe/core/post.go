@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Init initializes an empty request for an operation. It is part of an event.
+// Init initializes an empty request for an operation. The driver calls it during an event.
 func (e *Core) Init(r *Request, op *Operation) {
 	r.kind, r.peer, r.tag, r.comm = op.Kind, op.Peer, int32(op.Tag), op.Comm
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
@@ -18,13 +18,13 @@ func (e *Core) Init(r *Request, op *Operation) {
 	}
 }
 
-// WillQueue reports whether a receive is certain to be queued, unobserved. Its event may then reuse the last event's
-// time.
+// WillQueue reports whether a receive is certain to be queued, without being observed. If so, its event may reuse the
+// time of the last event.
 func (e *Core) WillQueue(r *Request) bool {
 	return !e.observes(r.p) && e.matching.forComm(r.comm).Unexpected() == 0
 }
 
-// Refuse ends a request that is not started.
+// Refuse ends a request, with an error, before it is started.
 func (e *Core) Refuse(r *Request, err error) { e.finish(r, err) }
 
 // Post starts a request. If short is set, SendShort has already sent the message, and Post only completes the request.
@@ -42,7 +42,7 @@ func (e *Core) Post(request *Request, short, blocking bool) error {
 	return nil
 }
 
-// startRequest starts a request. blocking is as in Operation.
+// startRequest starts a request. blocking has the same meaning as in Operation.
 func (e *Core) startRequest(request *Request, blocking bool) (err error) {
 	if e.state != running {
 		return fmt.Errorf("rank %d: %w", e.rank, ErrClosed)

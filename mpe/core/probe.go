@@ -2,7 +2,7 @@ package core
 
 import "math"
 
-// Probe is a caller waiting for a message.
+// Probe represents a caller that waits for a message to arrive.
 type Probe struct {
 	Match
 	// The driver calls Wake when the caller should call Find again. If no message can arrive, Err is the reason.
@@ -10,10 +10,11 @@ type Probe struct {
 	Err  error
 }
 
-// Add registers a probe until Remove. The core wakes the probe whenever it receives a message that the probe may match.
+// Add registers a probe until Remove is called. The core wakes the probe whenever it receives a message that the probe
+// may match.
 func (s *Probes) Add(p *Probe) { s.list = append(s.list, p) }
 
-// wake makes the driver call f at the end of the event.
+// wake makes the driver call the function f at the end of the event.
 func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), true }
 
 // Find returns the status of the message that a receive with match would match, if any, and claims the message if
@@ -62,7 +63,7 @@ func (x *matching) claim(in *inbound) int {
 	return int(in.tag)
 }
 
-// wake wakes the probes that a message may match.
+// wake wakes the probes that may match a message.
 func (s *Probes) wake(in *inbound) {
 	for _, p := range s.list {
 		if p.Comm == in.comm && (p.Source == AnySource || p.Source == in.source) {

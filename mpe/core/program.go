@@ -33,7 +33,7 @@ func (x *matching) dropMatched() {
 	}
 }
 
-// discard receives and drops the oldest message of a source and tag.
+// discard receives and drops the oldest message that has the given source and tag.
 func (x *matching) discard(comm uint32, source, tag int) {
 	r := x.core.effects.NewRequest()
 	x.core.Init(r, &Operation{Kind: OpRecv, Peer: source, Comm: comm, Tag: tag, AnyDatatype: true})

@@ -30,7 +30,7 @@ func (q *queue[T]) pop() (item T) {
 	return item
 }
 
-// remove removes the first item for which is returns true, and reports whether it found one.
+// remove removes the first item for which the function is returns true, and reports whether there was one.
 func (q *queue[T]) remove(is func(T) bool) bool {
 	i := slices.IndexFunc(q.items[q.head:], is)
 	if i < 0 {

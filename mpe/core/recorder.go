@@ -28,7 +28,7 @@ type CallRecorder interface {
 type Call struct {
 	// ID identifies the operation on its rank; 0 for some sends that complete when they are posted.
 	ID handshake.ID
-	// Collective is 0 for a message; Send is then its direction.
+	// Collective is 0 for a message, whose direction Send then indicates.
 	Collective coll.Collective
 	Send       bool
 	// For a collective call, Peer is AnySource and Tag is the number of the call. For a pending receive, Peer, Tag and

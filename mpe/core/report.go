@@ -19,7 +19,7 @@ type Drop struct {
 	// instead; it is valid during the call only.
 	Header   protocol.Header
 	Extended *protocol.ExtHeader
-	// At is the time on the engine's clock, which started at Engine.StartTime.
+	// At is the time of the drop on the engine's clock, which started at Engine.StartTime.
 	At handshake.Instant
 }
 
@@ -33,7 +33,7 @@ type Note struct {
 	Err      error
 }
 
-// Tables that map the reasons and events of the state machines to the engine's reasons and events of the same name.
+// These tables map the reasons and events of the state machines to the engine's reasons and events with the same names.
 var (
 	handshakeDrops = [handshake.NumReasons]state.DropReason(translate[handshake.Reason,
 		state.DropReason](handshake.NumReasons, state.NumDropReasons))

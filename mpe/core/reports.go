@@ -12,8 +12,8 @@ import (
 
 // Ranks ask each other for reports (E53). The engine treats a report as opaque bytes.
 
-// ErrNoReport means that a rank of the extended profile did not answer. ErrNoQuestions means that the rank runs a
-// version that cannot answer. ErrNotExtended means that the rank's profile has no packet for questions.
+// ErrNoReport is returned when a rank of the extended profile does not answer, ErrNoQuestions when it runs a version
+// that cannot answer, and ErrNotExtended when the rank's profile has no packet for questions.
 var (
 	ErrNoReport    = extended.ErrNoReport
 	ErrNoQuestions = extended.ErrNoQuestions
@@ -31,7 +31,7 @@ type PeerReport struct {
 // reportEvery is the minimum time between two reports of this rank, however many ranks ask.
 const reportEvery = 100 * time.Millisecond
 
-// Reports handles requests for reports: the questions of other ranks, and this rank's last report.
+// Reports handles requests for reports. It holds this rank's last report, and the ranks that have asked for it.
 type Reports struct {
 	core *Core
 
@@ -94,7 +94,7 @@ func (r *Reports) Cancel(q *Question) {
 	}
 }
 
-// onReport records a peer's answer in all questions to it.
+// onReport records a peer's answer in all pending questions to that peer.
 func (l *extendedLink) onReport(act *extended.Action) {
 	for _, q := range l.questions {
 		q.record(l.p.e, l.p.rank, bytes.Clone(act.Payload), act.Err)

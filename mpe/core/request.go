@@ -11,16 +11,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Status describes a completed message, or a message found by a probe.
+// Status describes a message that is complete, or that a probe has found.
 type Status struct {
-	// Peer is the other rank; Send is the direction.
+	// Peer is the rank at the other end. Send means that the message was sent to it, not received from it.
 	Peer int
 	Send bool
 	// Bytes is the length of the message at its sender, even if the receive was truncated. Words is the same length in
 	// words, rounded up. For a probe, Bytes is UnknownLength if the peer does not announce lengths.
 	Bytes int64
 	Words uint32
-	// Datatype, Tag and Comm are as in the send. If the peer's profile carries no tags, Tag is the tag of the
+	// Datatype, Tag and Comm are those of the send. If the peer's profile carries no tags, Tag is the tag of the
 	// receive.
 	Datatype protocol.Datatype
 	Tag      int
@@ -34,7 +34,7 @@ type Status struct {
 // UnknownLength is the value of Status.Bytes for a message announced without its length.
 const UnknownLength = -1
 
-// Elapsed returns the time from posting a message to its completion.
+// Elapsed returns the time from the posting of a message to its completion.
 func (s Status) Elapsed() time.Duration {
 	end := max(s.Phases.Ack, s.Phases.Data)
 	if end < s.Phases.Start {
@@ -43,13 +43,13 @@ func (s Status) Elapsed() time.Duration {
 	return end - s.Phases.Start
 }
 
-// Request is a posted operation, or a message of a collective call.
+// Request represents a posted operation, or a message of a collective call.
 type Request struct {
-	// Owner is the driver's object for the request. It outlives the request's release.
+	// Owner is the driver's object for the request. It remains valid after the request is released.
 	Owner any
 
 	kind OpKind
-	// peer is the other rank, or AnySource. p is the peer's state; nil for this rank itself and for AnySource.
+	// peer is the other rank, or AnySource. p is the peer's state. It is nil if peer is this rank itself or AnySource.
 	peer        int
 	p           *peer
 	tag         int32
@@ -61,15 +61,15 @@ type Request struct {
 	buf    []byte
 	posted handshake.Instant
 
-	// Progress: handle locates a receive in the queue until a message, inbound, matches it. A send is known to its
-	// handshake as id, or to its extended.Conn as sendID.
+	// The next fields record the progress. handle locates a receive in the queue until a message, inbound, matches it.
+	// A send is identified to its handshake by id, or to its extended.Conn by sendID.
 	handle  match.Handle
 	order   uint64 // position among all receives posted so far
 	inbound *inbound
 	id      handshake.ID
 	sendID  extended.ID
-	// Call is set if the request is a collective call, and message if it is a message of one. flow is set if that
-	// message is forwarded while it arrives.
+	// Call is set for a collective call, and message for a message of such a call. flow is set for a message that is
+	// forwarded while it arrives.
 	Call       *collective.Execution
 	collective coll.Collective // of a call; still set after its end
 	message    *collective.Message
@@ -84,7 +84,7 @@ type Request struct {
 	// AwaitedElsewhere, if not nil, reports whether the process that the caller acts for sleeps until the request
 	// completes.
 	AwaitedElsewhere func() bool
-	// restRef is the ref of the send's record in RestingSends, or 0.
+	// restRef is the ref that identifies the send's record in RestingSends, or 0.
 	restRef uint32
 
 	// Done means that the request is complete, and that Status and Err are set.
@@ -93,7 +93,7 @@ type Request struct {
 	Err    error
 }
 
-// words returns the size of the payload or buffer in words.
+// words returns the size of the payload, or of the buffer, in words.
 func (r *Request) words() uint32 { return uint32(len(r.buf) / protocol.WordLen) }
 
 // Operation returns the operation that the request was posted for.
@@ -103,8 +103,8 @@ func (r *Request) Operation() Operation {
 
 func (r *Request) isSend() bool { return r.kind == OpSend || r.kind == OpSendSync }
 
-// observes reports whether the core notifies the Observer of messages with p, or with observed peers at all if p is
-// nil.
+// observes reports whether the core notifies the Observer of messages exchanged with p. If p is nil, it reports whether
+// any peer is observed.
 func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg.Unobserved) }
 
 // notifies reports whether the core notifies the Observer of the end of a request.
@@ -116,7 +116,8 @@ func (e *Core) notifies(r *Request) bool {
 	return e.observes(p)
 }
 
-// finish completes a request with err, which may be nil: it counts, records and reports the end.
+// finish completes a request with the error err, which may be nil: it counts and records the end, and reports it to the
+// Observer.
 func (e *Core) finish(request *Request, err error) {
 	if request.Done {
 		return
@@ -153,7 +154,7 @@ func (e *Core) finish(request *Request, err error) {
 	revokePlacement(request)
 	request.buf, request.inbound = nil, nil
 	request.Done = true
-	// The engine owns a resting send: no caller waits for it.
+	// No caller waits for a resting send, because the engine owns it.
 	left := request.restRef != 0 && e.RestingSends.active[request.restRef] == request
 	switch {
 	case request.message != nil:

@@ -12,7 +12,7 @@ import (
 // over its Request to the engine (Keep), and takes it back (Wake) for each call of the program that concerns the send.
 // The send then rests: until the peer answers, the engine stores a record of 56 bytes instead of the Request.
 
-// RestingID is the number of a send handed over to the engine. Zero is no send.
+// RestingID identifies a send that was handed over to the engine. Zero identifies no send.
 type RestingID uint64
 
 // Origin identifies, for the library, the call that posted a send. Several sends may share an Origin.
@@ -21,7 +21,7 @@ type Origin struct {
 	Call string
 }
 
-// restState is the state of a send handed over to the engine.
+// restState is the state of a send that was handed over to the engine.
 type restState uint8
 
 const (
@@ -33,11 +33,11 @@ const (
 	restActive
 	// restTaken means that the library has taken the Request back.
 	restTaken
-	// restDone means that the send is complete. Its error, if any, is in errs.
+	// restDone means that the send is complete. If it failed, its error is in the map errs.
 	restDone
 )
 
-// restingSend is the record of a send handed over to the engine. It is small, because there may be millions.
+// restingSend is the engine's record of a send that was handed over to it. It is small, because there may be millions.
 type restingSend struct {
 	buf        *byte // while it waits
 	posted     handshake.Instant
@@ -70,12 +70,12 @@ type RestingSends struct {
 	errs      map[uint32]error
 }
 
-// record returns the record with a ref. Refs count from 1.
+// record returns the record that a ref identifies. Refs are numbers counted from 1.
 func (q *RestingSends) record(ref uint32) *restingSend {
 	return &q.pages[(ref-1)/restPage][(ref-1)%restPage]
 }
 
-// add returns the ref of a new record.
+// add allocates a record, and returns its ref.
 func (q *RestingSends) add() uint32 {
 	if ref := q.free; ref != 0 {
 		q.free = uint32(q.record(ref).peer)
@@ -97,7 +97,7 @@ func (q *RestingSends) remove(ref uint32) {
 	delete(q.errs, ref)
 }
 
-// ref returns the ref of the record with a RestingID, or 0 if the send no longer exists.
+// ref returns the ref of the record that a RestingID identifies, or 0 if the send no longer exists.
 func (q *RestingSends) ref(n RestingID) uint32 {
 	ref := uint32(n)
 	if ref == 0 || ref > q.allocated {
@@ -109,7 +109,7 @@ func (q *RestingSends) ref(n RestingID) uint32 {
 	return ref
 }
 
-// activate makes r the Request of a record, in state restActive.
+// activate assigns the Request r to a record, and puts the record into state restActive.
 func (q *RestingSends) activate(ref uint32, r *Request) {
 	if q.active == nil {
 		q.active = map[uint32]*Request{}
@@ -161,7 +161,7 @@ func (q *RestingSends) onEnded(request *Request) {
 	}
 }
 
-// restSend replaces the Request of a send by its record, if the send is announced and waits for a receive of the peer.
+// restSend replaces a send's Request by its record, if the send has been announced and the peer has not matched it yet.
 func (l *extendedLink) restSend(ref uint32) {
 	sends := &l.p.e.RestingSends
 	request := sends.active[ref]
@@ -237,8 +237,8 @@ func (q *RestingSends) Pending(n RestingID) bool {
 	return ref != 0 && (q.record(ref).state == restWaits || q.record(ref).state == restActive)
 }
 
-// Forget frees the record of a send, when the send completes if the engine still owns it. It reports false if no send
-// has this number.
+// Forget frees the record of a send. If the engine still owns the send, it frees the record when the send completes. It
+// reports false if no send has this number.
 func (q *RestingSends) Forget(n RestingID) bool {
 	ref := q.ref(n)
 	if ref == 0 {
@@ -252,7 +252,7 @@ func (q *RestingSends) Forget(n RestingID) bool {
 	return true
 }
 
-// eachRest yields the refs of the sends to the peer in state restWaits.
+// eachRest yields the refs of those sends to the peer that are in state restWaits.
 func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
 	q := &l.p.e.RestingSends
 	for ref := uint32(1); ref <= q.allocated && l.resting > 0; ref++ {
@@ -262,7 +262,7 @@ func (l *extendedLink) eachRest(yield func(ref uint32) bool) {
 	}
 }
 
-// endRests ends the sends in state restWaits with err. The state machine has already forgotten them.
+// endRests ends the sends in state restWaits with the error err. The state machine no longer knows these sends.
 func (l *extendedLink) endRests(err error) {
 	for ref := range l.eachRest {
 		l.p.e.finish(l.p.e.RestingSends.restore(ref), err)
@@ -281,7 +281,7 @@ func (l *extendedLink) cancelRests(err error) {
 	}
 }
 
-// restWait returns the wait of the oldest send in state restWaits. It scans all records.
+// restWait returns the wait of the oldest send in state restWaits. It must scan all records to find it.
 func (l *extendedLink) restWait() (waiting Waiting, ok bool) {
 	var oldest *restingSend
 	for ref := range l.eachRest {

@@ -13,8 +13,8 @@ import (
 // then, the message's header occupies memory at the peer. The engine therefore refuses a send for which the peer has no
 // memory.
 
-// PeerFullError is the error of a send refused because too many messages to the peer wait for receives, or wait to be
-// sent. It matches ErrFull.
+// PeerFullError is returned when a send is refused because too many messages to the peer wait for receives, or wait to
+// be sent. It matches ErrFull.
 type PeerFullError struct {
 	Local, Peer int
 	// Queued is the number of messages to the peer that wait to be sent, or 0 if they wait for receives at the peer.
@@ -36,11 +36,11 @@ func (e *PeerFullError) Error() string {
 // Is makes errors.Is(err, ErrFull) true.
 func (e *PeerFullError) Is(target error) bool { return target == ErrFull }
 
-// CreditTimeout is the maximum time that the posting call of a send waits for memory at the peer. Waiting is worthwhile
-// because the peer may just have freed memory, with the ACK in flight.
+// CreditTimeout limits how long the call that posts a send waits for memory at the peer. Waiting is worthwhile because
+// the peer may already have freed memory, while the ACK that reports this is still in flight.
 const CreditTimeout = time.Second
 
-// tentativeSend is a send of the program accepted although the peer may have no memory for it, because its caller
+// tentativeSend is a send that was accepted although the peer may have no memory for its message, because its caller
 // cannot wait, or because the peer's limits are not known yet.
 type tentativeSend struct {
 	id     extended.ID
@@ -60,8 +60,8 @@ type creditWait struct {
 	nextMessage uint32
 }
 
-// isOver reports whether a peer has confirmed that it has been full for CreditTimeout. A silent peer may have freed
-// memory.
+// isOver reports whether a peer has confirmed that it has been full for CreditTimeout. Confirmation is necessary
+// because a silent peer may have freed memory.
 func (w *creditWait) isOver(l *extendedLink) bool {
 	if next := l.conn.NextNumber(); next != w.nextMessage {
 		w.nextMessage, w.waitStart = next, l.p.e.now
@@ -69,7 +69,7 @@ func (w *creditWait) isOver(l *extendedLink) bool {
 	return l.conn.Fullness() == extended.CreditFull && l.conn.ConfirmedAt() >= w.waitStart+CreditTimeout
 }
 
-// refuseTentative forgets tentative sends that have begun, and fails the others when their wait is over.
+// refuseTentative forgets the tentative sends that have begun, and fails the others once they have waited too long.
 func (l *extendedLink) refuseTentative() {
 	p, core := l.p, l.p.e
 	for len(l.tentative) > 0 {
@@ -93,7 +93,7 @@ type BlockedSender struct {
 	// Wake is called when the peer may have freed memory.
 	Wake func()
 	p    *peer
-	// queued is the number of queued messages if the sender waits for the queue to shrink, or 0.
+	// queued is the number of messages in the queue if the sender waits for the queue to shrink, and 0 otherwise.
 	queued int
 	wait   creditWait
 	reason *PeerFullError // nil if the peer has memory now
@@ -133,8 +133,8 @@ func (w *BlockedSenders) Finish(sender *BlockedSender, now handshake.Instant) er
 	return sender.p.noteRefusal(sender.reason, now)
 }
 
-// noteRefusal records that a message of the program was refused because of why, or accepted if why is nil, and returns
-// why as an error.
+// noteRefusal records that a message of the program was refused for the reason why, or accepted if why is nil. It
+// returns why as an error.
 func (p *peer) noteRefusal(why *PeerFullError, now handshake.Instant) error {
 	if why == nil {
 		p.refusedAt = 0

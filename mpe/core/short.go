@@ -36,7 +36,7 @@ func (l *extendedLink) sendShort(buf []byte, comm uint32, tag int32, datatype pr
 	return l.conn.PrepareShort(&x.op, &x.short) && l.memory.SendShort(l.p.rank, &x.short, buf)
 }
 
-// SendShort is sendShort for the message of a request.
+// SendShort is like sendShort, but sends the message of a request.
 func (e *Core) SendShort(request *Request, blocking bool) bool {
 	if request.kind != OpSend || request.flow != nil {
 		return false
@@ -144,13 +144,14 @@ func (l *extendedLink) transmitShort(header *protocol.ExtHeader, payload []byte)
 	return true
 }
 
-// shortPayload holds copies of unacknowledged payload sent with short headers, as the last bytes of buf before end.
+// shortPayload keeps copies of unacknowledged payload that was sent with short headers. The copies are the last bytes
+// of buf before the offset end.
 type shortPayload struct {
 	buf []byte
 	end int
 }
 
-// push appends payload. Only the last n of the earlier bytes are still needed.
+// push appends a copy of payload. Of the earlier bytes, only the last n are still needed.
 func (k *shortPayload) push(payload []byte, n int) {
 	if k.end+len(payload) > len(k.buf) {
 		k.ensureSpace(n, len(payload))
@@ -158,7 +159,8 @@ func (k *shortPayload) push(payload []byte, n int) {
 	k.end += copy(k.buf[k.end:], payload)
 }
 
-// ensureSpace grows or compacts the buffer to make space for more bytes after the last n. The window bounds its size.
+// ensureSpace grows or compacts the buffer, so that it can keep the last n bytes and store as many further bytes as the
+// parameter more requires. The window bounds its size.
 func (k *shortPayload) ensureSpace(n, more int) {
 	needed, to := k.buf[k.end-n:k.end], k.buf
 	if 2*(n+more) > len(to) {
@@ -167,10 +169,10 @@ func (k *shortPayload) ensureSpace(n, more int) {
 	k.buf, k.end = to, copy(to, needed)
 }
 
-// minShortBuf is the minimum size of the buffer for kept payload.
+// minShortBuf is the minimum size, in bytes, of the buffer that keeps payload for retransmission.
 const minShortBuf = 4096
 
-// onKept moves a message sent with a short header to the outbox, for retransmission on the general path.
+// onKept moves a message that was sent with a short header to the outbox, so that the general path can retransmit it.
 func (l *extendedLink) onKept(act *extended.Action) {
 	begin := l.shortPayload.end - int(act.Offset)
 	buf := l.p.e.buffers.get(int(act.Length))
@@ -281,15 +283,15 @@ func (l *extendedLink) deliverShort(request *Request, h *protocol.ShortHeader, l
 	core.finish(request, err)
 }
 
-// afterShort marks the peer as touched if it needs a flush, or if no tick is due within the given time, after which the
-// peer's deadline may expire.
+// afterShort marks the peer as touched if it needs a flush, or if no tick is due within the given time. Without a tick,
+// the peer's deadline might expire unnoticed.
 func (l *extendedLink) afterShort(flush bool, within time.Duration) {
 	if flush || l.needsTick(within) {
 		l.p.e.touch(l.p)
 	}
 }
 
-// needsTick reports whether flush must reread the peer's deadline, because no tick is due within the given time.
+// needsTick reports whether no tick is due within the given time, so that flush must reread the peer's deadline.
 func (l *extendedLink) needsTick(within time.Duration) bool {
 	return !l.p.isTimed || l.p.e.tickDue > l.p.e.now+within
 }

@@ -2,8 +2,8 @@ package core
 
 import "github.com/zrlmpi/zrlmpid/extended"
 
-// discardBuffer is the destination of payload that will be discarded: payload of packets that the state machine is
-// going to drop, mostly duplicates.
+// discardBuffer is memory for payload that nobody needs: payload of packets that the state machine is going to drop,
+// mostly duplicates.
 type discardBuffer struct{ buf []byte }
 
 func (s *discardBuffer) grow(n int) []byte {

@@ -47,7 +47,7 @@ func (e *Core) Snapshot() state.Engine {
 }
 
 // keepFirst sets *first to the first wait, and counts further waits in *more. The wait of a detached send is replaced
-// by a wait whose caller still exists.
+// by the next wait whose caller still exists.
 func keepFirst(core *Core, first **state.Wait, waiting *Waiting, more *int) {
 	r := waiting.req
 	awaited := r != nil && (r.Awaited || r.AwaitedElsewhere != nil && r.AwaitedElsewhere())
@@ -73,7 +73,7 @@ func keepFirst(core *Core, first **state.Wait, waiting *Waiting, more *int) {
 	*first = wait
 }
 
-// baseSnapshot returns the part of the snapshot that all profiles share, and fills in the counters.
+// baseSnapshot returns those parts of a peer's snapshot that all profiles share, and fills in the counters c.
 func (p *peer) baseSnapshot(c *state.PeerCounters) state.Peer {
 	p.fillCounters(c)
 	s := state.Peer{

@@ -11,7 +11,7 @@ import (
 // maxUnmatched is the maximum length of state.Peer.Unmatched.
 const maxUnmatched = 4
 
-// envelope returns the envelope of a waiting operation.
+// envelope returns the envelope of a waiting operation: the attributes by which receives match messages.
 func envelope(w *Waiting) state.Envelope {
 	request := w.req
 	if request == nil { // detached, or waiting in a call that uses shared buffers
@@ -47,7 +47,7 @@ func addUnexpected(s *state.Peer, u *unexpected, comm uint32, p *peer) {
 	}
 }
 
-// age returns the time since at in seconds, or nil if at is 0.
+// age returns the time elapsed since at, in seconds. It returns nil if at is 0.
 func age(now, at handshake.Instant) *float64 {
 	if at == 0 {
 		return nil
@@ -65,7 +65,7 @@ type lastDrop struct {
 	peerProfile protocol.Profile // of the peer
 }
 
-// set records a drop at the time now.
+// set records a packet dropped at the time now.
 func (l *lastDrop) set(now handshake.Instant, of protocol.Profile, a *RxPacket, d *Drop) {
 	*l = lastDrop{droppedAt: now, reason: d.Reason, peerProfile: of}
 	if a != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// Never is a time that is never reached.
+// Never represents a time in the infinite future, which is never reached.
 const Never = handshake.Instant(math.MaxInt64)
 
-// tickRetry is the time until the next attempt to act on a deadline that had to wait for received packets to be
-// processed.
+// tickRetry is the delay before a deadline is checked again that could not be acted on, because received packets had to
+// be processed first.
 const tickRetry = time.Millisecond
 
 // noteDeadline records a peer's deadline. It never postpones the next tick: an early tick is harmless, and costs less
@@ -39,8 +39,9 @@ func (e *Core) deadline(p *peer) (handshake.Instant, bool) {
 	return at, ok
 }
 
-// Tick makes peers act on their timeouts. known holds, for each network, the time up to which all received packets have
-// been processed. Tick reports whether some timeouts are due but must wait for received packets to be processed.
+// Tick makes peers act on expired timeouts. The slice known holds, for each network, the time up to which all received
+// packets have been processed. Tick reports whether some timeouts are due but must wait for received packets to be
+// processed.
 func (e *Core) Tick(known []handshake.Instant) (wait bool) {
 	e.processedUntil = known
 	if e.state == closed {

@@ -21,8 +21,8 @@ type unexpected struct {
 	payload  [extended.MaxInline]byte
 }
 
-// defaultRestAbove is the number of unexpected messages in a communicator above which further messages rest. Fewer
-// messages are likely to be matched soon, so that resting is not worthwhile.
+// defaultRestAbove is the number of unexpected messages in a communicator above which further messages are stored as
+// digests (rest). If there are fewer, they are likely to be matched soon, so that resting is not worthwhile.
 const defaultRestAbove = 64
 
 // restMessage replaces the record of an unexpected message by a digest, if the message is complete and small, or only
@@ -70,7 +70,7 @@ func (x *matching) wakeRecord(u *unexpected, comm uint32, order uint64) *inbound
 	return in
 }
 
-// wakeMessage returns a resting message to the state machine and the inbox.
+// wakeMessage hands a message that was resting back to the state machine and the inbox.
 func (l *extendedLink) wakeMessage(in *inbound) {
 	l.touchedConn().Wake(&extended.RestingMessage{
 		Message: in.id, Comm: in.comm, Tag: uint32(in.tag), Length: in.bytes, Datatype: in.datatype,
@@ -96,7 +96,7 @@ func (l *extendedLink) onRestsLost() {
 	}
 }
 
-// status returns the status for a probe that finds the message.
+// status returns the status that a probe reports when it finds the message.
 func (u *unexpected) status(comm uint32) Status {
 	if u.inbound != nil {
 		return u.inbound.status()

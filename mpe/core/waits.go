@@ -17,12 +17,13 @@ type Waiting struct {
 	NotBegun bool
 	// IsTransferring means that a transfer is in progress, which Close waits for.
 	IsTransferring bool
-	// Elapsed is the time since Since, and facts holds the facts that Text describes. Both are set only in results of
-	// the engine's methods.
+	// Elapsed is the duration of the wait so far, and facts holds the facts that Text describes. Both are set only in
+	// results of the engine's methods.
 	Elapsed time.Duration
 	facts   *state.WaitFacts
 
-	// blocksPair means that no other operation of the pair in the same direction can begin before this one ends.
+	// blocksPair means that the operation must end before another operation of the same handshake pair and direction
+	// can begin.
 	blocksPair bool
 	peer       *peer              // nil for this rank or any
 	req        *Request           // nil if it is detached
@@ -80,7 +81,7 @@ func postedWait(e *Core, request *Request) Waiting {
 	return waiting
 }
 
-// waitOf returns the wait of a pending request.
+// waitOf describes the wait of a pending request.
 func waitOf(core *Core, request *Request) Waiting {
 	switch {
 	case request.isSend() && request.p == nil: // to this rank
@@ -108,7 +109,8 @@ func waitOf(core *Core, request *Request) Waiting {
 	return w
 }
 
-// postedBefore returns the number of receives that take precedence over request for a message that matches all of them.
+// postedBefore returns the number of receives that would match a message before request does, if the message matches
+// all of them.
 func postedBefore(core *Core, request *Request) int {
 	n := 0
 	if request.p != nil {
@@ -130,7 +132,7 @@ func postedBefore(core *Core, request *Request) int {
 	return n
 }
 
-// waitError returns the error of a request whose caller's context is done with cause.
+// waitError returns the error of a request whose caller's context is done. cause is the reason given by the context.
 func waitError(e *Core, r *Request, cause error) *WaitError {
 	w := waitOf(e, r)
 	err := &WaitError{Wait: w.Wait, Queued: w.Queued, facts: new(state.WaitFacts), at: e.now, cause: cause}
@@ -141,7 +143,7 @@ func waitError(e *Core, r *Request, cause error) *WaitError {
 	return err
 }
 
-// detached reports whether a send continues without its caller.
+// detached reports whether the operation is a send that continues without its caller.
 func (w *Waiting) detached() bool { return w.Send && (w.req == nil || w.req.detached) }
 
 // Text describes the wait, without its duration. It is empty for a Waiting that no method of the engine returned.

@@ -20,20 +20,20 @@ const (
 	laneMask = 1<<laneBits - 1
 )
 
-// tagOf returns the tag for a hash, made of bits that do not select the bucket.
+// tagOf returns the tag that represents a hash in its bucket. The tag consists of bits that do not select the bucket.
 func tagOf(h uint64) uint64 {
 	return h>>40&(laneMask>>1) | 1<<(laneBits-1)
 }
 
-// match returns a mask with the top bit of each lane whose tag is the tag of h. Only the lowest set bit is reliable:
-// higher bits may be false matches.
+// match returns a mask in which the top bit of each lane is set whose tag equals the tag of the hash h. Only the lowest
+// set bit is reliable: higher bits may be false matches.
 func (b *bucket) match(h uint64) uint64 {
 	x := b.tags ^ tagOf(h)*lowBits
 	return (x - lowBits) &^ x & topBits
 }
 
-// lane returns the lowest lane in a result of match, or lanes if there is no match. The multiplication and shift divide
-// by laneBits.
+// lane returns the number of the lowest lane in a result of match, or the constant lanes if there is no match. The
+// multiplication and shift divide by laneBits.
 func lane(match uint64) uint32 { return uint32(bits.TrailingZeros64(match)) * 43 >> 9 }
 
 // free empties a lane.

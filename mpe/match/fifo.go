@@ -18,7 +18,7 @@ func (t *table) insertEntry(i uint32, n *node) {
 }
 
 // appendFIFO inserts an entry into the existing FIFO of its key, and reports false if the key has no FIFO. f is the
-// head that a lookup of the tag found, which may belong to another key.
+// head that a lookup by tag has found; it may belong to another key with the same tag.
 func (t *table) appendFIFO(f head, h uint64, i uint32, n *node) bool {
 	if key := n.key | t.wildMask; f.n.key|t.wildMask != key {
 		if f = t.search(f.b, h, key); f.i == 0 {

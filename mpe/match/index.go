@@ -17,7 +17,7 @@ func (q *queue) buildIndex(c class) *index {
 	return x
 }
 
-// add inserts entry i of the queue, whose node is n.
+// add inserts entry i of the queue into the index. n is the entry's node.
 func (x *index) add(q *queue, i uint32, n *node) {
 	x.slab = q.slab // may have grown
 	x.links.grow(i)

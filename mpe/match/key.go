@@ -11,7 +11,7 @@ const (
 	anyTagBits    uint64 = 0x00000000_FFFFFFFF
 )
 
-// class is the set of wildcards in a key.
+// class describes which parts of a key are wildcards.
 type class uint8
 
 const (

@@ -32,7 +32,7 @@ const maxLimit = (math.MaxInt32 + 1) / 2
 // ErrFull matches every *FullError.
 var ErrFull = errors.New("match: queue full")
 
-// FullError is the error of an entry that could not be queued because its queue was at its limit.
+// FullError is returned when an entry cannot be queued because its queue is at its limit.
 type FullError struct {
 	Queue Queue
 	Limit int // entries

@@ -81,7 +81,7 @@ func (q *queue) findMessage(key uint64) head {
 	return q.locate(i, q.nodeAt(i)) // the oldest entry of an index is also the head of the FIFO of its full key
 }
 
-// push queues a new entry before entry y, or at the end if y is 0, and returns its number.
+// push queues a new entry before entry y, or at the end if y is 0, and returns the new entry's number.
 func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	i := q.free
 	if i == 0 {
@@ -104,7 +104,7 @@ func (q *queue) push(key, seq uint64, y uint32) uint32 {
 	return i
 }
 
-// take removes a matched entry, the head of its FIFO. The caller removes its value from the store.
+// take removes a matched entry, which is the head of its FIFO. The caller must remove the entry's value from the store.
 func (q *queue) take(f head) {
 	if f.n.next == 0 && f.lane < lanes {
 		f.b.free(f.lane)
@@ -115,7 +115,7 @@ func (q *queue) take(f head) {
 	q.release(f.i, f.n)
 }
 
-// remove removes an entry at any position. The caller removes its value from the store.
+// remove removes an entry from any position. The caller must remove the entry's value from the store.
 func (q *queue) remove(i uint32) {
 	n := q.nodeAt(i)
 	q.removeEntry(i, n)

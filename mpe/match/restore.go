@@ -1,7 +1,7 @@
 package match
 
-// restore queues an entry at the position of its seq. It returns the zero Handle if another entry occupies that
-// position.
+// restore queues an entry at the position that its sequence number seq determines. It returns the zero Handle if
+// another entry occupies that position.
 func (q *queue) restore(key, seq uint64) Handle {
 	older := q.youngestUpTo(seq)
 	if older != 0 && q.nodeAt(older).seq == seq {
@@ -16,7 +16,7 @@ func (q *queue) restore(key, seq uint64) Handle {
 	return Handle{seq: seq, index: i, gen: q.gen}
 }
 
-// youngestUpTo returns the youngest entry whose seq is at most seq, or 0.
+// youngestUpTo returns the youngest entry whose sequence number is at most seq, or 0 if there is none.
 func (q *queue) youngestUpTo(seq uint64) uint32 {
 	if seq < q.nodeAt(q.oldest()).seq {
 		return 0
@@ -28,7 +28,7 @@ func (q *queue) youngestUpTo(seq uint64) uint32 {
 	return i
 }
 
-// forget clears the gen of entry i, which is being removed, if it was restored.
+// forget clears the field gen of entry i, which is being removed, if the entry was restored.
 func (q *queue) forget(i uint32) {
 	if r := q.cold(i); r.gen != 0 {
 		r.gen = 0

@@ -12,11 +12,11 @@ const (
 type node struct {
 	key, seq uint64
 	link     // in the FIFO of its key, or in the free list
-	// Neighbours in the queue's order, a ring that begins and ends at entry 0.
+	// older and younger are the entry's neighbours in the queue's order, a ring that begins and ends at entry 0.
 	older, younger uint32
 }
 
-// link is the position of an entry in a FIFO.
+// link locates an entry in a FIFO by its neighbours.
 type link struct {
 	next uint32
 	prev uint32 // in a head, the number of the tail ORed with headBit
@@ -30,7 +30,7 @@ const (
 )
 
 // coldFields holds the rarely used fields of an entry. They are stored separately from the nodes, so that they do not
-// occupy cache lines.
+// fill up the cache lines of the nodes.
 type coldFields struct {
 	chain uint32 // as in linkSegment
 	gen   uint32 // distinguishes entries restored with the same seq

@@ -1,6 +1,6 @@
 package match
 
-// store holds the values of a queue's entries, by entry number.
+// store holds the values of a queue's entries (receives or messages), indexed by entry number.
 type store[T any] []*[segLen]T
 
 func (s store[T]) slot(i uint32) *T { return &s[i>>segBits][i&segMask] }

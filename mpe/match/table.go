@@ -19,7 +19,7 @@ type table struct {
 	fifoCount   int    // FIFOs
 }
 
-// head is the oldest entry of a FIFO, and its location.
+// head describes the oldest entry of a FIFO, and where the table stores it.
 type head struct {
 	n    *node
 	b    *bucket
@@ -58,7 +58,7 @@ func (t *table) chain(i uint32) *uint32 {
 	return &t.links[i>>segBits].chains[i&segMask]
 }
 
-// find returns the head of the FIFO of a key, or a head with i = 0.
+// find returns the head of the FIFO that belongs to a key. If there is none, it returns a head with i = 0.
 func (t *table) find(key uint64) head {
 	h := hash(key)
 	b := t.bucket(h)
@@ -71,7 +71,7 @@ func (t *table) find(key uint64) head {
 	return head{n, b, i, l}
 }
 
-// locate returns the head at entry i; n is its node.
+// locate returns the head for entry i, which is the oldest in its FIFO. n is the entry's node.
 func (t *table) locate(i uint32, n *node) head {
 	key := n.key | t.wildMask
 	h := hash(key)
@@ -82,8 +82,8 @@ func (t *table) locate(i uint32, n *node) head {
 	return t.search(b, h, key)
 }
 
-// isOther reports whether entry i exists and its key, has, is not key. It compiles to a single branch: a separate
-// branch for i would often be unpredictable.
+// isOther reports whether entry i exists and its key, passed as the parameter has, differs from key. It compiles to a
+// single branch: a separate branch for i would often be unpredictable.
 func isOther(has, key uint64, i uint32) bool {
 	x := has ^ key
 	return int64((x|-x)&-uint64(i)) < 0
@@ -104,7 +104,7 @@ func (t *table) search(b *bucket, h, key uint64) head {
 	return head{t.nodeAt(i), b, i, lanes}
 }
 
-// addHead adds entry i, whose hash is h, to bucket b as a head.
+// addHead adds entry i, whose hash is h, to bucket b as the head of a new FIFO.
 func (t *table) addHead(b *bucket, h uint64, i uint32) {
 	free := ^b.tags & topBits
 	if free == 0 {
@@ -117,7 +117,7 @@ func (t *table) addHead(b *bucket, h uint64, i uint32) {
 	b.heads[l] = i
 }
 
-// replace replaces head f by another head, or removes it if by is 0.
+// replace replaces the head f by the entry numbered by, or removes it if by is 0.
 func (t *table) replace(f head, by uint32) {
 	if f.lane < lanes {
 		f.b.heads[f.lane] = by
@@ -137,7 +137,7 @@ func (t *table) replace(f head, by uint32) {
 	}
 }
 
-// splitBucket adds a bucket, and redistributes the heads of the bucket that it splits.
+// splitBucket adds a bucket, and distributes the heads of an existing bucket between the two.
 func (t *table) splitBucket() {
 	if t.bucketCount > t.mask {
 		t.mask = t.mask<<1 | 1

@@ -8,13 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// NumTypes is the length of tables indexed by protocol.Type.
+// NumTypes is the length of a table that is indexed by protocol.Type.
 const NumTypes = handshake.NumTypes
 
-// RankCounters holds the counters of an engine that belong to no particular peer, counting from New.
+// RankCounters holds those counters of an engine that do not belong to a particular peer. They count from the call of
+// New.
 type RankCounters struct {
 	Rank int
-	// Posted and Unexpected are the current depths of the matching queues of all communicators.
+	// Posted and Unexpected are the current total lengths of the matching queues of all communicators.
 	Posted, Unexpected int
 	// AnySource describes the oldest waiting receive from any source.
 	AnySource OldestWait
@@ -26,7 +27,7 @@ type RankCounters struct {
 	Disagreements uint64
 }
 
-// MessageCounts counts the messages exchanged with one peer, for states and for metrics.
+// MessageCounts counts the messages exchanged with one peer. Both state reports and metrics contain these counts.
 type MessageCounts struct {
 	// Sent and Received count successful messages, and Failed all others. A truncated message counts both as received
 	// and as failed.
@@ -45,7 +46,7 @@ func (c *MessageCounts) Add(other *MessageCounts) {
 	c.Retransmissions += other.Retransmissions
 }
 
-// PeerCounters holds the counters of one peer of an engine, counting from New.
+// PeerCounters holds an engine's counters for one peer. They count from the call of New.
 type PeerCounters struct {
 	Rank int
 	// Extended means that the peer uses the extended profile.
@@ -65,28 +66,28 @@ type PeerCounters struct {
 	Drops  DropCounts
 	Events EventCounts
 
-	// The current state. QueuedSends is the number of sends that have not begun, and InFlight the number of other
-	// pending sends. For an extended peer, InFlightPackets is the number of unacknowledged packets, and RoundTrip the
-	// smoothed round-trip time, or 0 before the first sample.
+	// The following fields describe the current state. QueuedSends is the number of sends that have not begun, and
+	// InFlight the number of other pending sends. For an extended peer, InFlightPackets is the number of unacknowledged
+	// packets, and RoundTrip the smoothed round-trip time, or 0 before the first sample.
 	QueuedSends, InFlight, InFlightPackets int
 	RoundTrip                              time.Duration
 	// OldestSend and OldestRecv describe the oldest waiting send and receive.
 	OldestSend, OldestRecv OldestWait
 }
 
-// Depths is a snapshot of the lengths of a rank's queues.
+// Depths holds the current lengths of a rank's queues.
 type Depths struct {
-	// Posted and Unexpected are the lengths of the matching queues of all communicators.
+	// Posted and Unexpected are the total lengths of the matching queues of all communicators.
 	Posted, Unexpected int
 	// Sends is the number of pending sends to other ranks.
 	Sends int
 }
 
-// OldestWait is the age of the oldest waiting message of a kind.
+// OldestWait describes the wait of the message that has waited longest, among messages of one kind.
 type OldestWait struct {
 	// Waits is false if no message is waiting.
 	Waits bool
-	// Awaited is the type of the packet that the message waits for, or 0 while the message is queued behind others.
+	// Awaited is the type of packet that the message waits for. It is 0 while the message is queued behind others.
 	Awaited protocol.Type
 	Elapsed time.Duration
 }

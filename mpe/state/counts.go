@@ -10,7 +10,7 @@ import (
 // DropReason is the reason why a received packet was dropped.
 type DropReason uint8
 
-// Reasons for dropping a packet, for all profiles. Packages handshake and extended describe them.
+// These are the reasons for dropping a packet, for all profiles. Packages handshake and extended describe them.
 const (
 	DropNone DropReason = iota
 	DropShort
@@ -28,7 +28,7 @@ const (
 	DropUnsolicited
 	DropDuplicate
 	DropStale
-	// Cloudfpga and v0.9 profiles; DropStream for every stream.
+	// The following reasons apply to the cloudfpga and v0.9 profiles; DropStream applies to every stream.
 	DropSize
 	DropUnexpectedPayload
 	DropDatatype
@@ -46,7 +46,7 @@ const (
 	numDropReasons
 )
 
-// NumDropReasons is the number of DropReasons, for tables indexed by them.
+// NumDropReasons is the number of drop reasons. It is the length of tables that are indexed by reason.
 const NumDropReasons = int(numDropReasons)
 
 var dropNames = [NumDropReasons]string{
@@ -62,7 +62,7 @@ func (r DropReason) String() string { return nameOf("reason", dropNames[:], int(
 // MarshalText returns the name.
 func (r DropReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText decodes a name. A name unknown to this version decodes as NumDropReasons.
+// UnmarshalText decodes a reason's name. A name that this version does not know is decoded as NumDropReasons.
 func (r *DropReason) UnmarshalText(name []byte) error {
 	*r = numDropReasons
 	if i := slices.Index(dropNames[:], string(name)); i >= 0 {
@@ -74,7 +74,7 @@ func (r *DropReason) UnmarshalText(name []byte) error {
 // Event is a notable event that is not an error.
 type Event uint8
 
-// Events of all profiles. Packages handshake and extended describe them.
+// These are the events of all profiles. Packages handshake and extended describe them.
 const (
 	EventNone Event = iota
 	EventRetransmitted
@@ -116,7 +116,7 @@ const (
 	numEvents
 )
 
-// NumEvents is the number of Events, for tables indexed by them.
+// NumEvents is the number of events. It is the length of tables that are indexed by event.
 const NumEvents = int(numEvents)
 
 var eventNames = [NumEvents]string{
@@ -161,7 +161,7 @@ func (c *EventCounts) Add(other *EventCounts) {
 	}
 }
 
-// String lists the non-zero counts, in the order of event numbers.
+// String lists the counts that are not zero, in the order of event numbers.
 func (c EventCounts) String() string {
 	var counted []string
 	for event, n := range c {

@@ -13,10 +13,10 @@ type Engine struct {
 	Rank  int    `json:"rank"`
 	Size  int    `json:"size"`
 	Peers []Peer `json:"peers"`
-	// Posted and Unexpected are the depths of the matching queues of all communicators.
+	// Posted and Unexpected are the total lengths of the matching queues of all communicators.
 	Posted     int `json:"posted"`
 	Unexpected int `json:"unexpected"`
-	// AnySource describes the oldest waiting receive from any source; nil if there is no such receive.
+	// AnySource describes the oldest waiting receive from any source. It is nil if there is no such receive.
 	AnySource *Wait `json:"any_source,omitempty"`
 	// Calls lists the pending collective calls. Collectives counts all calls since the start.
 	Calls       []collective.Snapshot  `json:"calls,omitempty"`
@@ -29,12 +29,12 @@ type Engine struct {
 	// Dropped counts packets from addresses that belong to no rank, by reason. LastDrop describes the last of them.
 	Dropped  DropCounts `json:"dropped,omitzero"`
 	LastDrop *Drop      `json:"last_drop,omitempty"`
-	// SinceLastEnd is the time in seconds since an operation of the rank's program last ended; nil before the first one
-	// ends.
+	// SinceLastEnd is the time, in seconds, since an operation of the rank's program last ended. It is nil before the
+	// first operation ends.
 	SinceLastEnd *float64 `json:"ended_seconds"`
 	// LastFailed means that this operation failed.
 	LastFailed bool `json:"last_failed,omitempty"`
-	// Uptime is the time in seconds since the engine started; 0 if unknown.
+	// Uptime is the time, in seconds, since the engine started. It is 0 if unknown.
 	Uptime float64 `json:"engine_uptime_seconds,omitempty"`
 }
 
@@ -59,13 +59,13 @@ func (w *Wait) describe() {
 	}
 }
 
-// Peer is the state of a rank's exchange with one peer.
+// Peer describes the state of a rank's communication with one peer.
 type Peer struct {
 	Rank    int     `json:"rank"`
 	Kind    Kind    `json:"kind"`
 	Address string  `json:"address"`
 	Profile Profile `json:"profile"`
-	// Transport is set by the owner of the engine's transports, because the engine does not know it.
+	// Transport names the transport to the peer. The engine does not know it, so the owner of the transports sets it.
 	Transport Transport `json:"transport,omitempty"`
 	// Sending and Receiving describe the oldest waiting operations; for a peer of the cloudfpga or v0.9 profile, the
 	// operations that its handshake pair is handling. Receiving may be a receive that no message has matched yet.
@@ -85,11 +85,11 @@ type Peer struct {
 	PacketsIn  uint64       `json:"packets_in"`
 	BytesIn    uint64       `json:"bytes_in"`
 	BytesOut   uint64       `json:"bytes_out"`
-	// SinceLastPacket is the time in seconds since the last packet from the peer was received, including dropped
-	// packets; nil before the first packet.
+	// SinceLastPacket is the time, in seconds, since the last packet from the peer was received, including dropped
+	// packets. It is nil before the first packet.
 	SinceLastPacket *float64 `json:"heard_seconds"`
-	// Unreachable is the time in seconds since an operation or the session last ended because the peer did not answer;
-	// nil if none has.
+	// Unreachable is the time, in seconds, since the peer's failure to answer last ended an operation or the session.
+	// It is nil if this has never happened.
 	Unreachable *float64 `json:"unreachable_seconds,omitempty"`
 	// Dropped counts dropped packets by reason, and LastDrop describes the last of them. Events counts other notable
 	// events.
@@ -100,24 +100,26 @@ type Peer struct {
 	// oldest of these messages.
 	Unexpected int        `json:"unexpected"`
 	Unmatched  []Envelope `json:"unmatched,omitempty"`
-	// TakenOver counts messages that a receive matched while they were arriving. TakenOverBytes counts the bytes that
-	// arrived afterwards, and were therefore copied only once.
+	// TakenOver counts messages that a receive matched while they were arriving. TakenOverBytes counts those of their
+	// bytes that arrived after the match, and were therefore copied only once.
 	TakenOver      uint64 `json:"taken_over,omitempty"`
 	TakenOverBytes uint64 `json:"taken_over_bytes,omitempty"`
-	// Extended is set for a peer of the extended profile.
+	// Extended describes the link to a peer that uses the extended profile. It is nil for other peers.
 	Extended *Extended `json:"extended,omitempty"`
-	// UnfinishedText describes Unfinished, the operation with the peer that an earlier program did not finish.
+	// UnfinishedText describes, as text, the operation with the peer that an earlier program did not finish. Unfinished
+	// is the kind of that operation.
 	UnfinishedText string     `json:"left,omitempty"`
 	Unfinished     Unfinished `json:"-"`
-	// Refuses is the error that put the peer into a dead end, or empty. The engine refuses operations with a peer in a
-	// dead end.
+	// Refuses is the error because of which the engine refuses all operations with the peer (a dead end). It is empty
+	// if the engine accepts operations.
 	Refuses string `json:"refuses,omitempty"`
 	// NetworkError is the error of the last packet sent to the peer, or empty.
 	NetworkError string `json:"network_error,omitempty"`
 }
 
-// RequestsCleared reports whether the peer requests to send a message while its cleared message has not been received.
-// Then either both sides wait for lost packets of the same message, or the peer has started over.
+// RequestsCleared reports whether the peer requests to send a message although it has been cleared to send an earlier
+// one that has not been received completely. Either both sides then wait for lost packets of the same message, or the
+// peer has started over.
 func (p *Peer) RequestsCleared() bool {
 	w := p.Receiving
 	return p.Deferred != nil && w != nil && (w.State == handshake.WaitData || w.State == handshake.Receiving)
@@ -139,7 +141,7 @@ func (c PacketCounts) MarshalJSON() ([]byte, error) { return marshalCounts(c[:],
 // UnmarshalJSON implements json.Unmarshaler. It ignores names unknown to this version.
 func (c *PacketCounts) UnmarshalJSON(b []byte) error { return unmarshalCounts(c[:], typeNames[:], b) }
 
-// Extended is the state of a link of the extended profile. Times are in seconds.
+// Extended describes the state of a link that uses the extended profile. Times are in seconds.
 type Extended struct {
 	// Session and PeerSession are the session numbers of the two sides. PeerSession is 0 until a packet from the
 	// peer is received.
@@ -174,7 +176,7 @@ type Extended struct {
 	Probes uint64 `json:"probes"`
 }
 
-// MarshalJSON encodes an unknown round trip as null.
+// MarshalJSON encodes the state, with an unknown round-trip time as null.
 func (s Extended) MarshalJSON() ([]byte, error) {
 	type plain Extended
 	out := struct {
@@ -203,10 +205,10 @@ type Wait struct {
 	Awaited bool `json:"awaited,omitempty"`
 	// BytesDone is the number of bytes received or acknowledged so far.
 	BytesDone int64 `json:"got_bytes,omitempty"`
-	// Envelope is the envelope of the operation. Envelope.Bytes is the length of a send's message, or of a receive's
-	// buffer.
+	// Envelope holds the attributes of the operation by which receives match messages. Envelope.Bytes is the length of
+	// a send's message, or of a receive's buffer.
 	Envelope Envelope `json:"envelope"`
-	// Deferred is the call in the peer's SEND_REQUEST, if that does not match the posted receive.
+	// Deferred is the call that the peer's SEND_REQUEST names, if that call does not match the posted receive.
 	Deferred CallName `json:"deferred,omitempty"`
 	// Text describes Facts. Engine.Describe sets it.
 	Text  string     `json:"text"`
@@ -226,7 +228,7 @@ type Envelope struct {
 	// Tag is nil for AnyTag, for messages of collective calls, and if the wire carries no tags.
 	Tag  *int   `json:"tag,omitempty"`
 	Comm uint32 `json:"comm,omitempty"`
-	// Datatype is empty for a receive of any datatype.
+	// Datatype is empty for a receive that accepts any datatype.
 	Datatype Datatype `json:"datatype,omitempty"`
 	// Bytes is the length, or UnknownLength.
 	Bytes int64 `json:"bytes"`
@@ -246,6 +248,6 @@ type Drop struct {
 	// Source and Destination are the ranks in the packet's header, or nil if the header is unreadable.
 	Source      *uint32 `json:"source,omitempty"`
 	Destination *uint32 `json:"destination,omitempty"`
-	// Profile is the packet's profile if it differs from the peer's.
+	// Profile is the packet's profile. It is set only if it differs from the peer's.
 	Profile Profile `json:"profile,omitempty"`
 }

@@ -2,7 +2,7 @@ package state
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// Kind is the kind of a rank's implementation, which peers adapt to.
+// Kind is the kind of software or hardware that implements a rank. Peers adapt to it.
 type Kind string
 
 // Kinds of ranks, as in configuration files.
@@ -15,7 +15,7 @@ const (
 	KindSoftware Kind = "software"
 )
 
-// Role is the role of a local rank, or empty for a remote rank.
+// Role is the role that a local rank plays in its daemon. It is empty for a remote rank.
 type Role string
 
 // Roles of local ranks.
@@ -26,7 +26,7 @@ const (
 	RoleStandin Role = "standin"
 )
 
-// KernelState is the state of a stand-in's kernel; empty for a host.
+// KernelState is the state of the kernel that a stand-in runs. It is empty for a host.
 type KernelState string
 
 // States of a stand-in's kernel.
@@ -36,7 +36,7 @@ const (
 	KernelFailed  KernelState = "failed"
 )
 
-// Transport is the transport of a link; empty if unknown.
+// Transport is the name of a link's transport. It is empty if the transport is unknown.
 type Transport string
 
 // Transports.
@@ -53,7 +53,7 @@ type Profile string
 // ProfileOf returns the name of a profile.
 func ProfileOf(p protocol.Profile) Profile { return Profile(p.String()) }
 
-// Datatype is the name of a protocol.Datatype; empty for any datatype.
+// Datatype is the name of a protocol.Datatype. It is empty if any datatype is accepted.
 type Datatype string
 
 // DatatypeOf returns the name of a datatype.
@@ -65,7 +65,7 @@ type CallName string
 // CallOf returns the name of a call.
 func CallOf(c protocol.Call) CallName { return CallName(c.String()) }
 
-// Operation is the kind of a failed operation.
+// Operation is the kind of operation that failed.
 type Operation string
 
 // Kinds of operations that can fail.
@@ -75,6 +75,6 @@ const (
 	OperationCollective Operation = "collective call"
 	// OperationConnection means that a peer was declared unreachable.
 	OperationConnection Operation = "connection"
-	// OperationKernel means that the message exchange of a stand-in's kernel failed.
+	// OperationKernel means that a stand-in's kernel failed to exchange messages.
 	OperationKernel Operation = "kernel"
 )

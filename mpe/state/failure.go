@@ -10,9 +10,9 @@ const MaxFailures = 100
 
 // Failure is an operation that failed.
 type Failure struct {
-	// Time is the time of the failure, or of the last failure if Count is more than 1.
+	// Time is the time at which the failure occurred. If Count is more than 1, it is the time of the last failure.
 	Time time.Time `json:"time"`
-	// Rank is the local rank. Peer is the other rank, or nil if the operation concerned no particular peer.
+	// Rank is the local rank. Peer is the other rank, or nil if the operation did not concern a particular peer.
 	Rank      int       `json:"rank"`
 	Peer      *int      `json:"peer"`
 	Operation Operation `json:"operation"`
@@ -22,7 +22,7 @@ type Failure struct {
 	Reason string `json:"reason"`
 	// Count is the number of consecutive identical failures.
 	Count int `json:"count"`
-	// Record is the path of a recording of the packets before the failure, or empty if no such file exists.
+	// Record is the path of a file with the packets recorded before the failure. It is empty if no such file exists.
 	Record string `json:"record,omitempty"`
 }
 

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// Kernel holds the state of a stand-in's kernel, except the counters in its engine.
+// Kernel describes the state of a stand-in's kernel, apart from the counters of the kernel's engine.
 type Kernel struct {
-	// Errors counts failed operations and mistakes of a program.
+	// Errors counts operations that failed, and mistakes that a program made.
 	Errors uint64 `json:"errors"`
 	// Starts is the number of times that an exec, rtl or rtl-net kernel started its program.
 	Starts uint64 `json:"starts,omitempty"`
 	// Problem describes why the program of an exec kernel exchanges no messages, or is empty if it exchanges messages.
 	Problem string `json:"problem,omitempty"`
-	// Failed means that Problem is a failure of the program, or of its last call.
+	// Failed means that Problem describes a failure, either of the program itself or of its last call.
 	Failed bool `json:"failed,omitempty"`
-	// Simulation is the state of the simulated role of an rtl or rtl-net kernel, or nil for other kernels.
+	// Simulation describes the simulated role that an rtl or rtl-net kernel runs. It is nil for other kernels.
 	Simulation *Simulation `json:"simulation,omitempty"`
 }
 
@@ -23,17 +23,17 @@ type Kernel struct {
 // does not.
 func (k Kernel) BlockReason() string { return cmp.Or(k.Problem, k.Simulation.BlockReason()) }
 
-// Simulation is the state of the simulated role of an rtl or rtl-net kernel.
+// Simulation describes the simulated role that an rtl or rtl-net kernel runs.
 type Simulation struct {
 	// Cycle is the number of cycles since the simulation was last started.
 	Cycle uint64 `json:"cycle"`
-	// Signal is the role's signal that has blocked the exchange of messages since cycle Since. It is empty while the
-	// exchange waits for the network.
+	// Signal names the role's hardware signal that blocks the exchange of messages. It has done so since cycle Since.
+	// Signal is empty while the exchange waits for the network.
 	Signal string `json:"signal,omitempty"`
 	Since  uint64 `json:"since_cycle"`
 	// Text describes the wait of the exchange.
 	Text string `json:"text"`
-	// Fault means that the role violated the protocol of its interface. Its rank exchanges no further messages.
+	// Fault means that the role violated its interface protocol. Afterwards, its rank exchanges no more messages.
 	Fault bool `json:"fault,omitempty"`
 	// Datagrams counts the datagrams of a simulation that includes an MPE.
 	Datagrams *Datagrams `json:"datagrams,omitempty"`
@@ -58,8 +58,8 @@ type Connections struct {
 	// shell's limit was reached.
 	Unknown uint64 `json:"closed_unknown_address"`
 	Limit   uint64 `json:"closed_limit"`
-	// Failed counts writes of the role that failed because the connection was not open. Dropped counts the bytes of
-	// these writes.
+	// Failed counts writes that failed because the role's connection was not open. Dropped counts the bytes of these
+	// writes.
 	Failed  uint64 `json:"failed"`
 	Dropped uint64 `json:"dropped_bytes"`
 }
@@ -69,8 +69,8 @@ type Datagrams struct {
 	// Received counts datagrams passed to the role, and Sent datagrams sent by the role.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
-	// Closed counts datagrams dropped because the role had not opened the port; Unknown, because their address
-	// belongs to no rank; Length, because they were empty or too long.
+	// Closed counts datagrams that were dropped because the role had not opened the port. Unknown counts those whose
+	// address belongs to no rank, and Length those that were empty or too long.
 	Closed  uint64 `json:"dropped_port_closed"`
 	Unknown uint64 `json:"dropped_unknown_address"`
 	Length  uint64 `json:"dropped_length"`
@@ -80,7 +80,7 @@ type Datagrams struct {
 
 // Chunks counts chunks of TCP connections.
 type Chunks struct {
-	// Received counts chunks passed to the role, and Sent chunks sent by the role.
+	// Received counts chunks of data passed to the role, and Sent chunks sent by the role.
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
 	// Refused counts chunks that the role sent to a rank that does not exist.

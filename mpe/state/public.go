@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// MaxReport is the maximum length of an encoded PublicRank in bytes.
+// MaxReport is the maximum length, in bytes, of a PublicRank in encoded form.
 const MaxReport = extended.MaxReport
 
 // Bounds of a PublicRank.
@@ -34,8 +34,8 @@ const (
 	maxDocument = 256 << 10
 )
 
-// PublicRank is the state of a rank in its report to other ranks (E53 of docs/ZRLMPI_protocol.md). On the wire, it is a
-// JSON document compressed with DEFLATE (RFC 1951). Readers ignore unknown fields, so that versions can differ.
+// PublicRank is the report that a rank gives other ranks about its state (E53 of docs/ZRLMPI_protocol.md). On the wire,
+// it is a JSON document compressed with DEFLATE (RFC 1951). Readers ignore unknown fields, so that versions can differ.
 //
 // PublicRank lists the fields that may leave the process explicitly, so that a new field of a state cannot leak by
 // accident. It contains no payload, path, environment, session number, or error of a program.
@@ -49,8 +49,8 @@ type PublicRank struct {
 	KernelBlockReason string          `json:"kernel_holds,omitempty"`
 	Programs          []PublicProgram `json:"programs,omitempty"`
 	Engine            PublicEngine    `json:"engine"`
-	// CutShort means that peers, calls or programs were omitted because of the bounds. The peers least relevant to
-	// waits are omitted first.
+	// CutShort means that some peers, calls or programs were omitted to keep the report within its bounds. Peers that
+	// matter least for explaining waits are omitted first.
 	CutShort bool `json:"cut_short,omitempty"`
 }
 
@@ -61,7 +61,7 @@ type PublicProgram struct {
 	Stopped bool    `json:"stopped,omitempty"`
 }
 
-// PublicEngine is the part of an engine's state that concerns waits, with fields as in Engine.
+// PublicEngine is the part of an engine's state that helps to explain waits. Its fields are as in Engine.
 type PublicEngine struct {
 	Rank         int                    `json:"rank"`
 	Size         int                    `json:"size"`
@@ -77,7 +77,7 @@ type PublicEngine struct {
 	Uptime       float64                `json:"engine_uptime_seconds,omitempty"`
 }
 
-// PublicPeer is the part of a peer's state that concerns waits, with fields as in Peer.
+// PublicPeer is the part of a peer's state that helps to explain waits. Its fields are as in Peer.
 type PublicPeer struct {
 	Rank            int             `json:"rank"`
 	Kind            Kind            `json:"kind"`
@@ -105,7 +105,7 @@ type PublicPeer struct {
 	NetworkError    string          `json:"network_error,omitempty"`
 }
 
-// PublicExtended is the part of a link's state that concerns waits, with fields as in Extended.
+// PublicExtended is the part of a link's state that helps to explain waits. Its fields are as in Extended.
 type PublicExtended struct {
 	// PeerSession is 1 if a packet from the peer was received, and 0 otherwise. The session number itself is withheld,
 	// because ranks accept packets by session number.
@@ -127,7 +127,7 @@ type AskResult struct {
 	Rank   int         `json:"rank"`
 	Report *PublicRank `json:"report,omitempty"`
 	Reason string      `json:"reason,omitempty"`
-	// Unanswered means that the engine of Rank did not answer the engine of rank AskedBy.
+	// Unanswered means that Rank did not answer when it was asked by rank AskedBy: one engine did not answer the other.
 	Unanswered bool `json:"unanswered,omitempty"`
 	AskedBy    int  `json:"by"`
 }
@@ -137,8 +137,8 @@ type Reports struct {
 	Results []AskResult `json:"asked"`
 }
 
-// PublicOf returns the part of a state that other ranks may know, within the bounds. It sorts the peers most relevant
-// to waits first.
+// PublicOf returns the part of a state that other ranks may know, within the bounds of a report. The peers that matter
+// most for explaining waits come first.
 func PublicOf(rank *Rank) *PublicRank {
 	engine := rank.Engine
 	engine.Calls = engine.Calls[:min(len(engine.Calls), MaxCalls)]
@@ -184,7 +184,7 @@ func (p *PublicRank) State() *Rank {
 	return rank
 }
 
-// convertByJSON copies the fields of from to the fields of a To with the same JSON names.
+// convertByJSON converts a value to the type To, by copying the fields that have the same JSON names.
 func convertByJSON[To, From any](from From) (to To) {
 	text, err := json.Marshal(from)
 	if err == nil {
@@ -223,7 +223,7 @@ func (p *PublicRank) compress() []byte {
 	return b.Bytes()
 }
 
-// relevance returns the relevance of a peer to waits, from 0 to 3.
+// relevance returns a number from 0 to 3 that expresses how much a peer matters for explaining waits.
 func relevance(peer *Peer) int {
 	switch {
 	case peer.Sending != nil || peer.Receiving != nil:
@@ -266,11 +266,11 @@ func sanitize(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), MaxText)], "")
 }
 
-// ErrInvalid means that a rank's answer is not a valid report of that rank.
+// ErrInvalid is returned when a rank's answer is not a valid report about that rank.
 var ErrInvalid = errors.New("its answer is not a report")
 
-// DecodePublic decodes and checks a rank's report of at most MaxReport bytes. ranks is the number of ranks in the
-// cluster. The error matches ErrInvalid.
+// DecodePublic decodes and checks the report of a rank, of at most MaxReport bytes. The parameter ranks is the number
+// of ranks in the cluster. The error matches ErrInvalid.
 func DecodePublic(text []byte, rank, ranks int) (*PublicRank, error) {
 	if len(text) > MaxReport {
 		return nil, fmt.Errorf("%w: %d bytes, and a report has %d at most", ErrInvalid, len(text), MaxReport)

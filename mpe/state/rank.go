@@ -8,32 +8,34 @@ type Rank struct {
 	Engine Engine `json:"engine"`
 }
 
-// RankInfo is the state of a rank without its engine.
+// RankInfo describes the state of a rank, apart from its engine.
 type RankInfo struct {
 	Rank    int    `json:"rank"`
 	Role    Role   `json:"role"`
 	Address string `json:"address"`
-	// Kernel is the name of a stand-in's kernel. KernelError is the reason why the kernel failed, if any.
+	// Kernel is the name of the kernel that a stand-in runs. KernelError is the reason why the kernel failed, if it
+	// did.
 	Kernel      string      `json:"kernel,omitempty"`
 	KernelState KernelState `json:"kernel_state,omitempty"`
 	KernelError string      `json:"kernel_error,omitempty"`
 	// KernelBlockReason is the result of Kernel.BlockReason: why the program of an exec kernel exchanges no messages,
 	// or how a simulated role blocks messages. It is empty for other kernels.
 	KernelBlockReason string `json:"kernel_holds,omitempty"`
-	// KernelStats holds the kernel's counters; nil for a host.
+	// KernelStats holds the kernel's counters. It is nil for a host.
 	KernelStats *Kernel `json:"kernel_stats,omitempty"`
-	// Transports lists the transports of the rank's links.
+	// Transports lists the transports that the rank's links use.
 	Transports []Transport `json:"transports"`
-	// ReceiveBufferRequested is the requested size of the receive buffer of the rank's UDP socket in bytes, and
-	// ReceiveBuffer the size granted by the kernel. Both are 0 without a UDP socket.
+	// ReceiveBufferRequested is the size, in bytes, that the rank requested for its UDP socket's receive buffer, and
+	// ReceiveBuffer is the size that the kernel granted. Both are 0 without a UDP socket.
 	ReceiveBuffer          int `json:"receive_buffer"`
 	ReceiveBufferRequested int `json:"receive_buffer_requested"`
-	// SocketDrops counts the datagrams dropped by the kernel because the buffer was full, for metrics; nil if the
-	// kernel does not count them.
+	// SocketDrops counts the datagrams that the kernel dropped because the socket's receive buffer was full. It is used
+	// by metrics only, and is nil if the kernel does not count them.
 	SocketDrops *uint64 `json:"-"`
-	// Offload describes the UDP offload of the socket; nil without a UDP socket.
+	// Offload describes how the kernel offloads work for the rank's UDP socket. It is nil without a UDP socket.
 	Offload *Offload `json:"offload,omitempty"`
-	// Ring is the size in bytes of each ring to a peer that shares memory with the rank, or 0 without such peers.
+	// Ring is the size, in bytes, of each ring buffer to a peer that shares memory with the rank. It is 0 if there is
+	// no such peer.
 	Ring int `json:"shm_ring"`
 	// Shared is the current number of peers that share memory with the rank. SingleCopy is the number of these peers
 	// whose long messages are copied directly from the sender's memory to the receiver's.
@@ -55,7 +57,7 @@ func (r *RankInfo) TransportText(separator string) string {
 	return strings.Join(names, separator)
 }
 
-// Offload describes the kernel's offload for a UDP socket.
+// Offload describes the features by which the kernel speeds up a UDP socket.
 type Offload struct {
 	// Batches means that one system call can send or receive many datagrams.
 	Batches bool `json:"batches"`
@@ -70,7 +72,7 @@ type Offload struct {
 	Refused []OffloadRefused `json:"refused,omitempty"`
 }
 
-// OffloadRefused describes a peer for which the kernel refused segmentation.
+// OffloadRefused describes a peer to which the kernel refused to send segmented messages.
 type OffloadRefused struct {
 	Peer int `json:"peer"`
 	// Error is the kernel's error.
@@ -81,7 +83,7 @@ type OffloadRefused struct {
 type Program struct {
 	PID int `json:"pid"`
 	UID int `json:"uid"`
-	// Seconds is the time since the program attached.
+	// Seconds is the time, in seconds, since the program attached.
 	Seconds float64 `json:"attached_seconds"`
 	// Operations is the number of the program's pending operations, and Bytes the total size of their buffers.
 	Operations int   `json:"operations"`
@@ -90,7 +92,7 @@ type Program struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Detail is the level of detail of a RankInfo.
+// Detail determines how detailed a RankInfo is.
 type Detail uint8
 
 const (

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Status is a snapshot of a daemon or a job.
+// Status describes the state of a daemon or a job at one time.
 type Status struct {
 	Version string `json:"version"`
 	PID     int    `json:"pid"`
@@ -23,12 +23,13 @@ type Status struct {
 	Silent []int  `json:"silent,omitempty"`
 	// UnreadRanks lists the ranks whose answers were not read because the job's answers are too long in total.
 	UnreadRanks []int `json:"unread,omitempty"`
-	// ForeignUser is the owner of the job if that is not the caller's user, or nil. The processes of a foreign user's
-	// job are not trusted.
+	// ForeignUser is the user who owns the job, if that is not the caller, or nil. The processes of another user's job
+	// are not trusted.
 	ForeignUser *int `json:"foreign_user,omitempty"`
-	// SilentProcesses lists the known processes of the ranks in Silent.
+	// SilentProcesses lists the known processes that belong to the ranks in Silent.
 	SilentProcesses []SilentProcess `json:"silent_processes,omitempty"`
-	// HTTP is the URL of the metrics, the health check and the status page, or empty if HTTP is disabled.
+	// HTTP is the URL at which the metrics, the health check and the status page are served. It is empty if HTTP is
+	// disabled.
 	HTTP string `json:"http,omitempty"`
 	// Cluster lists all ranks in rank order.
 	Cluster []Member `json:"cluster"`
@@ -45,12 +46,12 @@ type Member struct {
 	Kind    Kind   `json:"kind"`
 	Role    Role   `json:"role,omitempty"`
 	Kernel  string `json:"kernel,omitempty"`
-	// Profile and Transport describe the link to the rank from the lowest other rank of this daemon.
+	// Profile and Transport describe the link to this rank from the lowest other rank that the daemon runs.
 	Profile   Profile   `json:"profile,omitempty"`
 	Transport Transport `json:"transport,omitempty"`
 }
 
-// Member returns the entry for a rank in Cluster, or nil.
+// Member returns the entry of Cluster that describes a rank, or nil.
 func (s *Status) Member(rank int) *Member {
 	if rank < 0 || rank >= len(s.Cluster) {
 		return nil
@@ -75,7 +76,7 @@ func (s *Status) Warnings() []string {
 	return doubts
 }
 
-// maxNumbers is the maximum length of a list of ranks in a sentence.
+// maxNumbers limits how many ranks a sentence lists.
 const maxNumbers = 32
 
 func formatRanks(ranks []int) string {
@@ -86,7 +87,7 @@ func formatRanks(ranks []int) string {
 	return text
 }
 
-// SilentProcess is a rank's process that does not answer.
+// SilentProcess describes a process that belongs to a rank and does not answer.
 type SilentProcess struct {
 	Rank int `json:"rank"`
 	PID  int `json:"pid"`

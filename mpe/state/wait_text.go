@@ -10,16 +10,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Pending describes a pending operation and its wait.
+// Pending describes a pending operation and what it waits for.
 type Pending struct {
 	handshake.Wait
-	// Send is the direction. Posted marks a receive that no message has matched. AnySource marks a receive from any
-	// source; Remote is then undefined.
+	// Send distinguishes sends from receives. Posted marks a receive that no message has matched. AnySource marks a
+	// receive from any source, for which Remote is undefined.
 	Send, Posted, AnySource bool
 	// Queued is the number of operations ahead of this one in the same direction, or 0 once its handshake has begun.
 	Queued int
-	// Call is the collective call if the operation is one that waits for Remote in shared buffers, without a message;
-	// nil otherwise.
+	// Call is the collective call of an operation that waits for Remote in shared buffers, without a message. It is nil
+	// for other operations.
 	Call *collective.Origin
 }
 
@@ -27,7 +27,8 @@ type Pending struct {
 // then needs no lock.
 type WaitFacts struct {
 	Pending
-	// PostedAt is the time at which the operation was posted. Tag and Comm are its attributes for matching.
+	// PostedAt is the time at which the operation was posted. Tag and Comm are the tag and communicator that it matches
+	// by.
 	PostedAt handshake.Instant
 	Tag      int
 	Comm     uint32
@@ -40,23 +41,23 @@ type WaitFacts struct {
 	// Unacknowledged means that no message is waiting, but that the peer has not acknowledged the last packets of
 	// earlier messages.
 	Unacknowledged bool
-	// Link reports whether Handshake or Extended holds the facts about the peer.
+	// Link determines whether Handshake or Extended holds the facts about the peer.
 	Link      LinkKind
 	Handshake HandshakeFacts
 	Extended  ExtendedFacts
 }
 
-// LinkKind is the kind of a peer's state machine.
+// LinkKind is the kind of state machine that a link to a peer uses.
 type LinkKind uint8
 
-// Kinds of links. NoLink marks a wait for this rank itself, or for any rank.
+// These are the kinds of links. NoLink marks a wait for this rank itself, or for any rank.
 const (
 	NoLink LinkKind = iota
 	HandshakeLink
 	ExtendedLink
 )
 
-// HandshakeFacts holds facts about a peer of the cloudfpga or v0.9 profile.
+// HandshakeFacts holds the facts that explain a wait for a peer of the cloudfpga or v0.9 profile.
 type HandshakeFacts struct {
 	Profile protocol.Profile
 	Address string
@@ -65,7 +66,7 @@ type HandshakeFacts struct {
 	HasReceived, ForeignProfile bool
 	// RequestsOnce means that the peer sends SEND_REQUEST only once, possibly before this process started.
 	RequestsOnce bool
-	// CanRevoke means that the profile can notify the peer of a cancelled send.
+	// CanRevoke means that the profile has a packet that notifies the peer of a cancelled send.
 	CanRevoke bool
 	// If Receiving is set, CurrentRecv is the receive in the handshake pair, and RecvDiscarded means that its message
 	// will be discarded. SendDiscarded means that the send in the pair belongs to a program that no longer exists.
@@ -73,7 +74,7 @@ type HandshakeFacts struct {
 	Receiving, RecvDiscarded, SendDiscarded bool
 }
 
-// ExtendedFacts holds facts about a peer of the extended profile.
+// ExtendedFacts holds the facts that explain a wait for a peer of the extended profile.
 type ExtendedFacts struct {
 	// Send is the state of a send.
 	Send extended.SendState
@@ -103,7 +104,7 @@ func (w *WaitFacts) Text() string {
 	return text
 }
 
-// TextAt describes the wait as of time now. If now is the beginning of the wait, TextAt omits the duration.
+// TextAt describes the wait as it is at the time now. If now is the beginning of the wait, TextAt omits the duration.
 func (w *WaitFacts) TextAt(now handshake.Instant) string {
 	var s string
 	switch {
@@ -145,7 +146,7 @@ func (w *WaitFacts) RemainsAtPeer() string {
 		w.Local)
 }
 
-// describePosted describes the wait of a receive that no message has matched.
+// describePosted describes what a receive that no message has matched is waiting for.
 func (w *WaitFacts) describePosted(now handshake.Instant) string {
 	source, tag, comm, of := int(w.Remote), w.Tag, w.Comm, ""
 	if w.AnySource {
@@ -195,7 +196,7 @@ func (h *HandshakeFacts) describe(facts *WaitFacts, now handshake.Instant) strin
 	return s
 }
 
-// silenceText describes a peer that never sent a usable packet: a silent peer, or a peer of another profile.
+// silenceText describes a peer that has never sent a usable packet, because it is silent or uses another profile.
 func (h *HandshakeFacts) silenceText(facts *WaitFacts) string {
 	switch {
 	case h.ForeignProfile:
@@ -230,7 +231,7 @@ func (x *ExtendedFacts) describe(facts *WaitFacts, now handshake.Instant) string
 	return s
 }
 
-// versionMismatch describes the versions of both sides, and suggests a remedy.
+// versionMismatch describes the protocol versions of both sides, and suggests a remedy.
 func (x *ExtendedFacts) versionMismatch(rank uint32) string {
 	return fmt.Sprintf("rank %d speaks version 0x%02x of the extended profile, and this rank version 0x%02x: use "+
 		"the same release of zrlmpid for both",
@@ -269,7 +270,7 @@ func (x *ExtendedFacts) describeSend(facts *WaitFacts, now handshake.Instant) st
 	return fmt.Sprintf("rank %d %s, behind others", st.Local, holds)
 }
 
-// Unfinished is the kind of an operation with a peer that an earlier program did not finish.
+// Unfinished is the kind of operation with a peer that an earlier program left unfinished.
 type Unfinished uint8
 
 // Operations left open.
@@ -277,9 +278,9 @@ const (
 	UnfinishedNone Unfinished = iota
 	// UnfinishedSend is a send whose DATA the peer may still request, or has not acknowledged.
 	UnfinishedSend
-	// UnfinishedRecv is a receive whose sender has been cleared.
+	// UnfinishedRecv is a receive whose sender has already been cleared to send.
 	UnfinishedRecv
-	// UnfinishedNext means that the next message from the peer is for the earlier program.
+	// UnfinishedNext means that the next message from the peer is meant for the earlier program.
 	UnfinishedNext
 )
 

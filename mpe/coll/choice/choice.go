@@ -38,7 +38,7 @@ func ClassOf(memory, oversubscribed bool) Class {
 	return Network
 }
 
-// sibling returns the class that differs only in whether ranks share cores.
+// sibling returns the class of calls that differs from this one only in whether ranks share cores.
 func (c Class) sibling() Class {
 	switch c {
 	case OversubscribedMemory:
@@ -65,10 +65,10 @@ const AutoSegment = -1
 
 const autoText = "auto"
 
-// AutoAlgorithm is the only algorithm that supports AutoSegment: the one whose cost coll.PipelineSegment models.
+// AutoAlgorithm names the only algorithm that supports AutoSegment: the one whose cost coll.PipelineSegment computes.
 const AutoAlgorithm = "chain"
 
-// maxSegment limits sizes given as text, so that they fit an int on every machine.
+// maxSegment limits segment sizes parsed from text, so that they fit an int on every machine.
 const maxSegment = 1 << 30
 
 // String returns the choice as "binomial", "chain:64KiB" or "chain:auto".

@@ -8,14 +8,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Series holds the times of one choice for calls of several lengths.
+// Series holds the measured or computed times that one choice takes for calls of several lengths.
 type Series struct {
 	Choice Choice
 	// Micros holds the time for each length in microseconds, or 0 if it is unknown.
 	Micros []float64
 }
 
-// measurements holds the known times of a collective for one number of ranks.
+// measurements holds the known times that a collective takes with one number of ranks.
 type measurements struct {
 	bytes  []int
 	series []Series
@@ -58,7 +58,8 @@ func DecideSpans(of coll.Collective, bytes []int, series []Series, worth float64
 	return spans
 }
 
-// timeAt returns the time of a series at a length, given by their indexes, or infinity if the time is unknown.
+// timeAt returns the time that a series takes at a length, both given by index. It returns infinity if the time is
+// unknown.
 func (e *measurements) timeAt(series, length int) float64 {
 	if us := e.series[series].Micros[length]; us > 0 {
 		return us
@@ -66,7 +67,7 @@ func (e *measurements) timeAt(series, length int) float64 {
 	return math.Inf(1)
 }
 
-// fastest returns the series with the shortest time at a length, or −1.
+// fastest returns the index of the series with the shortest time at a length, or −1 if no time is known.
 func (e *measurements) fastest(length int) int {
 	least := -1
 	for m := range e.series {
@@ -77,7 +78,7 @@ func (e *measurements) fastest(length int) int {
 	return least
 }
 
-// runnersUp returns the choices that follow the best one in a span over a range of lengths.
+// runnersUp returns the choices that rank behind the best one over a range of lengths, fastest first.
 func (e *measurements) runnersUp(all string, best, from, to int) (list []Choice) {
 	if e.series[best].Choice.Algorithm == all {
 		return nil
@@ -120,7 +121,7 @@ func (e *measurements) crossover(a, b, i int) int {
 	ahead, behind := e.timeAt(b, i)-e.timeAt(a, i), e.timeAt(a, i+1)-e.timeAt(b, i+1)
 	end := int(math.Sqrt(float64(max(low, 1)) * float64(high)))
 	if !math.IsInf(ahead, 0) && !math.IsInf(behind, 0) && !math.IsNaN(ahead) {
-		// Either may be 0 or negative, because a small advantage does not change the choice.
+		// Either difference may be 0 or negative, because the choice does not change for a small advantage.
 		ahead, behind = max(ahead, 0), max(behind, 0)
 		if ahead+behind > 0 {
 			end = low + int(float64(high-low)*ahead/(ahead+behind))

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Forced holds choices that override the table. It must be equal on all ranks.
+// Forced holds choices that override the table. All ranks must have the same forced choices.
 type Forced map[coll.Collective]Choice
 
 // Choose returns the forced choice for the call. It returns false if no choice is forced, or if the algorithm does not

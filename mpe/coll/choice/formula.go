@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// Assumed costs in nanoseconds: of messages through a network of about 10 Gb/s and through shared memory, and of
-// reducing a byte.
+// Assumed costs in nanoseconds: for messages over a network of about 10 Gb/s, for messages through shared memory, and
+// for reducing a byte.
 var (
 	networkLink = Link{Alpha: 15000, Beta: 0.6}
 	memoryLink  = Link{Alpha: 1000, Beta: 0.1}
@@ -15,11 +15,11 @@ var (
 
 const reduceGamma = 0.3
 
-// publishAlpha is the cost of a publication in a shared buffer, as a fraction of the cost of a message in shared
-// memory. It is less than 1 because a publication is neither matched nor acknowledged.
+// publishAlpha is the cost of publishing in a shared buffer, relative to the cost of a message in shared memory. It is
+// less than 1 because a publication is neither matched nor acknowledged.
 const publishAlpha = 0.5
 
-// formulaShared is the assumed length of shared buffers in bytes.
+// formulaShared is the length of a shared buffer, in bytes, that the formulas assume.
 const formulaShared = 256 << 10
 
 // Calls for which the formulas are evaluated.
@@ -29,10 +29,10 @@ var (
 	formulaSegments = []int{AutoSegment, 8 << 10, 64 << 10}
 )
 
-// formulaElem is the size of an element, in bytes.
+// formulaElem is the size of an element, in bytes, that the formulas assume.
 const formulaElem = 4
 
-// formula computes the rows for ranks that do not share cores, from the formulas of package coll.
+// formula computes the table's rows for ranks that do not share cores, using the cost formulas of package coll.
 func formula(link Link) Rows {
 	rows := Rows{Link: link}
 	for of := coll.Barrier; of <= coll.Exscan; of++ {

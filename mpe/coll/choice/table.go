@@ -30,7 +30,7 @@ type Link struct {
 	Alpha, Beta float64
 }
 
-// Rows holds the decisions of a table for a class.
+// Rows holds a table's decisions for one class of calls.
 type Rows struct {
 	Link Link
 	Rows []Row
@@ -154,7 +154,7 @@ func (t *Table) Choose(of Class, call *coll.Call) Choice {
 	return firstSupported(call)
 }
 
-// row returns the row for the call, or nil.
+// row returns the table's row that applies to the call, or nil.
 func (c *class) row(call *coll.Call) *Row {
 	rows := c.rows[call.Collective]
 	if len(rows) == 0 {
@@ -167,7 +167,7 @@ func (c *class) row(call *coll.Call) *Row {
 	return &rows[i]
 }
 
-// length returns the length of the call for the search in the table, or false if not all ranks know it.
+// length returns the length by which to search the table for the call, or false if not all ranks know it.
 func length(call *coll.Call) (int, bool) {
 	if !call.Vector {
 		return call.Bytes, true
@@ -202,7 +202,7 @@ func firstSupported(call *coll.Call) Choice {
 	return Choice{Algorithm: algorithms[call.Collective][0].Name}
 }
 
-// roundSegment rounds a segment to whole elements, but to at least one.
+// roundSegment rounds a segment size to a multiple of the element size, but at least to one element.
 func roundSegment(segment, elem int) int {
 	if segment == 0 || elem <= 1 {
 		return segment

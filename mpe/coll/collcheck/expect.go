@@ -37,7 +37,7 @@ func ownBlock(c *coll.Call, l *coll.Layout) int {
 	return c.Bytes
 }
 
-// Buffers returns the lengths of the user's buffers of a call, in bytes.
+// Buffers returns the required lengths, in bytes, of the user's buffers in a call.
 func Buffers(call *coll.Call) (send, recv int) {
 	root := call.Rank == call.Root
 	switch call.Collective {

@@ -2,10 +2,11 @@ package op
 
 import "unsafe"
 
-// Bitwise operations do not depend on the type, so these functions process 64 bits at a time. So do sums of small
-// integers, which suppress carries between integers.
+// Bitwise operations are the same for all integer types, so these functions process 64 bits at a time. Sums of small
+// integers do so too: they suppress carries from one integer to the next.
 
-// bitwise returns a Func that applies words to whole aligned 64-bit words, and rest to the remaining bytes.
+// bitwise returns a Func that applies the function words to aligned 64-bit words, and the function rest to the
+// remaining bytes.
 func bitwise(words func(inout, in []uint64), rest Func) Func {
 	return func(inout, in []byte) {
 		n := min(len(inout), len(in))

@@ -1,6 +1,6 @@
 package op
 
-// pair is a value and its index, in C's layout. Operations ignore the padding.
+// pair consists of a value and its index, laid out as in C. Operations ignore the padding.
 type pair[T scalar] struct {
 	value T
 	index int32
@@ -36,5 +36,5 @@ func leastAt[T scalar](inout, in []pair[T]) {
 	}
 }
 
-// equalOrNaN reports whether two values are equal or both NaN.
+// equalOrNaN reports whether two values are equal, or both are NaN.
 func equalOrNaN[T scalar](x, y T) bool { return x == y || x != x && y != y }

@@ -90,11 +90,11 @@ func (t Type) Size() int {
 // whole element, remain unchanged. The two vectors must be identical or must not overlap.
 type Func func(inout, in []byte)
 
-// ErrUndefined means that MPI does not define the operation for the type.
+// ErrUndefined is returned when MPI does not define the operation for the type.
 var ErrUndefined = errors.New("operation is not defined for the type")
 
-// Lookup returns the function of an operation on elements of a type. The error matches ErrUndefined. All functions are
-// commutative and, except for the rounding of floats, associative.
+// Lookup returns the function that applies an operation to elements of a type. The error matches ErrUndefined. All
+// functions are commutative and, except for the rounding of floats, associative.
 func Lookup(o Op, t Type) (Func, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return nil, fmt.Errorf("%v of %v: %w on a machine whose number format differs from the wire format", o, t,
