@@ -37,7 +37,7 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions is the error that errors.Is matches if the equations or the options are invalid.
+// ErrOptions is wrapped by the errors that report invalid equations or options.
 var ErrOptions = errors.New("backsub: wrong options")
 
 // ErrMessage matches errors about invalid messages.

@@ -36,7 +36,7 @@ type Options struct {
 // ErrOptions matches errors about invalid options.
 var ErrOptions = errors.New("jacobi: wrong options")
 
-// ErrMessage is the error that errors.Is matches if a message contradicts the options.
+// ErrMessage is wrapped by the errors that report a message that contradicts the options.
 var ErrMessage = errors.New("jacobi: unexpected message")
 
 // Check returns an error if the options are invalid for every cluster.

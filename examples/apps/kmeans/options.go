@@ -42,7 +42,7 @@ type Options struct {
 // ErrOptions matches errors about invalid options.
 var ErrOptions = errors.New("kmeans: wrong options")
 
-// ErrMessage is the error that errors.Is matches if a message contradicts the options.
+// ErrMessage is wrapped by the errors that report a message that contradicts the options.
 var ErrMessage = errors.New("kmeans: unexpected message")
 
 // Check returns an error if the options are invalid for a worker.

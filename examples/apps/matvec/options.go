@@ -39,7 +39,7 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions is the error that errors.Is matches if the matrix or the options are invalid.
+// ErrOptions is wrapped by the errors that report invalid matrices or options.
 var ErrOptions = errors.New("matvec: wrong options")
 
 // ErrMessage matches errors about invalid messages.
