@@ -27,7 +27,7 @@ type Rank struct {
 	rings     []ring
 	pairs     []*pair // by peer; nil if the peer is not recorded
 	calls     *ring   // for calls of the rank's program
-	// simCycle returns the current cycle of the rank's simulation. It is nil if the rank's kernel is not a simulation.
+	// simCycle returns the number of the rank's simulation and its current cycle. It is nil without a simulation.
 	simCycle func() (simulation, cycle uint64)
 }
 

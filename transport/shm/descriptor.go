@@ -75,7 +75,7 @@ func (a *remotePayload) confirmCopy() bool {
 	return a.state.CompareAndSwap(a.liveState, a.liveState-stateLive+stateCopied)
 }
 
-// exposedPacket is the position and the number of a descriptor, as the writer remembers them.
+// exposedPacket is what the writer remembers of a descriptor: its position and the number of its message.
 type exposedPacket struct {
 	pos uint64
 	// id is the message number by which invalidate finds the descriptor.
