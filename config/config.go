@@ -35,7 +35,7 @@ type Config struct {
 // AddWarning adds a line to Warnings.
 func (c *Config) AddWarning(text string) { c.warnings = append(c.warnings, text) }
 
-// Log is the level and format of the log.
+// Log configures the level and format of the log.
 type Log struct {
 	// Level is debug, info, warn or error.
 	Level string `yaml:"level"`
@@ -54,19 +54,20 @@ type Control struct {
 	Allow *AccessList `yaml:"allow,omitempty"`
 }
 
-// Limits limits the resources of the machine that the daemon uses.
+// Limits limits how much of the machine's resources the daemon uses.
 type Limits struct {
 	// ReceiveBuffer is the size in bytes of the receive buffer requested for each rank's UDP socket.
 	ReceiveBuffer Size `yaml:"receive_buffer"`
 	// Offload selects UDP segmentation and receive offload: OffloadAuto or OffloadOff.
 	Offload string `yaml:"offload"`
-	// Unexpected is the maximum number of messages of the extended profile that wait for a receive at a rank. The limit
-	// applies to all peers together and, for the rank's messages to itself, to each communicator.
-	Unexpected int `yaml:"unexpected"`
-	// Posted is the maximum number of receives that wait for a message at a rank of the extended profile, in each
+	// Unexpected is the maximum number of messages that may wait at a rank of the extended profile until a receive
+	// matches. The limit applies to all peers together and, for messages that the rank sends to itself, to each
 	// communicator.
+	Unexpected int `yaml:"unexpected"`
+	// Posted is the maximum number of receives that may wait for a message in each communicator, at a rank of the
+	// extended profile.
 	Posted int `yaml:"posted"`
-	// AttachedBytes is the maximum number of bytes of memory for operations of all attached programs together. 0 means
+	// AttachedBytes limits the memory, in bytes, that the operations of all attached programs may use together. 0 means
 	// half of the memory available to the daemon.
 	AttachedBytes Size `yaml:"attached_bytes"`
 }

@@ -2,8 +2,8 @@ package config
 
 import "github.com/zrlmpi/zrlmpid/internal/strictyaml"
 
-// Error is a single problem of a configuration. Parse, Load and Validate join several of them: errors.As finds the
-// first.
+// Error is a single problem of a configuration. Parse, Load and Validate join one Error for each problem, so that
+// errors.As finds the first.
 type Error = strictyaml.Error
 
 // source maps keys to their lines in the file. It is empty in a Config made by New.

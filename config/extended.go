@@ -10,12 +10,12 @@ import (
 // TLS holds the paths of the PEM files that secure the links over TCP. Load resolves paths relative to the
 // configuration's folder.
 type TLS struct {
-	// Certificate is the certificate of all ranks of this daemon, with the IP address of each. Intermediate
-	// certificates follow it in the file.
+	// Certificate is the certificate that all ranks of this daemon share. It must contain the IP address of each of
+	// them. Intermediate certificates follow it in the file.
 	Certificate string `yaml:"certificate"`
 	// Key is the private key of the certificate.
 	Key string `yaml:"key"`
-	// Authority holds the certificates of the authorities that sign the certificates of all ranks.
+	// Authority holds the certificates of the authorities that have signed the certificates of the ranks.
 	Authority string `yaml:"authority"`
 }
 

@@ -14,7 +14,7 @@ import (
 const (
 	// KernelEcho receives messages from its peer, and sends each back.
 	KernelEcho = "echo"
-	// KernelRing passes messages from the rank below to the rank above.
+	// KernelRing receives each message from the rank below and passes it to the rank above.
 	KernelRing = "ring"
 	// KernelSink receives messages and drops them.
 	KernelSink = "sink"
@@ -36,25 +36,25 @@ const (
 	KernelRTLNet = "rtl-net"
 )
 
-// programKernels are the kernels that run a program of the user.
+// programKernels lists the kernels that run a program supplied by the user.
 var programKernels = []string{KernelExec, KernelRTL, KernelRTLNet}
 
-// noProgramFormat is the error text for a program kernel without a program.
+// noProgramFormat is the text of the error for a kernel that requires a program but has none.
 const noProgramFormat = "%[1]s: no program: write %[1]s:/path/prog, followed by its arguments"
 
 // MaxWords is the maximum length of a message, in 32-bit words, that a configuration can set: 1 GiB. A kernel stores a
 // whole message in memory.
 const MaxWords = 1 << 28
 
-// Limits of options of the kernels jacobi and kmeans. A worker on the widest grid allocates two blocks of at most 1
-// GiB.
+// Limits of the options for the kernels jacobi and kmeans. A worker on the widest grid allocates two blocks of at most
+// 1 GiB.
 const (
 	minColumns    = 3
 	maxColumns    = 1 << 14
 	maxDimensions = 1 << 10
 )
 
-// kernelOptionKeys lists the KernelOptions that each kernel uses.
+// kernelOptionKeys lists, for each kernel, the KernelOptions that it uses.
 var kernelOptionKeys = map[string][]string{
 	KernelEcho:    {"peer", "words"},
 	KernelRing:    {"words", "count", "datatype"},
@@ -163,8 +163,8 @@ func (k *Kernel) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// KernelOptions are the options of kernels. Kernels that run a program or a simulator support only Words; their other
-// options are arguments.
+// KernelOptions configures a kernel. Kernels that run a program or a simulator support only Words and take all other
+// options as command-line arguments.
 type KernelOptions struct {
 	// Peer is the rank with which echo, sink or source exchanges messages. For echo and sink, AnyPeer means every rank
 	// that sends to them.
@@ -175,17 +175,17 @@ type KernelOptions struct {
 	Words int `yaml:"words,omitempty"`
 	// Count is the number of messages that source sends, or of rounds of ring. 0 means no limit.
 	Count int `yaml:"count,omitempty"`
-	// Interval is the pause of source between messages.
+	// Interval is the time for which source pauses between two messages.
 	Interval time.Duration `yaml:"interval,omitempty"`
-	// Datatype is the datatype of the messages sent by source, and by ring at rank 0, and of jacobi's grid. Other
-	// kernels accept both datatypes.
+	// Datatype is the datatype of the messages that source sends, or that ring sends at rank 0, and of the cells in
+	// jacobi's grid. Other kernels accept both datatypes.
 	Datatype Datatype `yaml:"datatype,omitempty"`
 	// Columns is the width of jacobi's grid. 0 means the width in upstream's example.
 	Columns int `yaml:"columns,omitempty"`
 	// Lines is the number of lines of the grid that jacobi computes. 0 means an even share of a square grid.
 	Lines int `yaml:"lines,omitempty"`
-	// Dimensions is the length of kmeans' vectors. Iterations is the maximum number of moves of its centroids; kmeans
-	// stops earlier once they move by at most NormLimit. 0 means the value in upstream's example.
+	// Dimensions is the length of the vectors in kmeans. Iterations limits how often its centroids move; kmeans stops
+	// earlier once they move by at most NormLimit. 0 means the value in upstream's example.
 	Dimensions int `yaml:"dimensions,omitempty"`
 	Iterations int `yaml:"iterations,omitempty"`
 	NormLimit  int `yaml:"norm_limit,omitempty"`

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Link holds the options of the link from a local rank to one peer, all of them set. The daemon supplies the built-in
-// Link for each kind of peer, and LinkFor overrides it with the configuration.
+// Link holds all options of the link from a local rank to one peer. The daemon supplies a built-in Link for each kind
+// of peer, and LinkFor overrides its values with those in the configuration.
 type Link struct {
 	// Profile is the dialect of the header.
 	Profile   protocol.Profile
@@ -30,7 +30,7 @@ type Link struct {
 	EagerCredit Size
 	Pace        Pace
 	Deadlines   Deadlines
-	// WarnAfter is the duration after which a wait is logged as a warning. 0 disables the warning.
+	// WarnAfter is the duration of a wait after which the log contains a warning. 0 disables the warning.
 	WarnAfter time.Duration
 }
 
@@ -44,7 +44,7 @@ const (
 	TransportSHM = state.TransportSHM
 )
 
-// OnPartial is the action for an unacknowledged fragmented message.
+// OnPartial is the action to take when a fragmented message is not acknowledged.
 type OnPartial string
 
 // The values of OnPartial.
@@ -61,11 +61,10 @@ type Pace struct {
 	OverWords int
 }
 
-// Deadlines are the maximum durations of waits, by the packet waited for; after them, the operation fails. 0 means no
-// limit.
+// Deadlines limits how long an operation waits for each type of packet before it fails. 0 means no limit.
 type Deadlines struct{ Clear, Ack, Data time.Duration }
 
-// LinkOptions are the options of a link in a configuration. Nil means not set.
+// LinkOptions holds the options of a link that a configuration sets. An option that is not set is nil.
 type LinkOptions struct {
 	Profile         *Profile        `yaml:"profile,omitempty"`
 	Transport       *Transport      `yaml:"transport,omitempty"`
@@ -79,13 +78,13 @@ type LinkOptions struct {
 	WarnAfter       *time.Duration  `yaml:"warn_after,omitempty"`
 }
 
-// PaceOptions are the options of Pace in a configuration.
+// PaceOptions holds the fields of Pace that a configuration sets. A field that is not set is nil.
 type PaceOptions struct {
 	PerDatagram *time.Duration `yaml:"per_datagram,omitempty"`
 	OverWords   *int           `yaml:"over_words,omitempty"`
 }
 
-// DeadlineOptions are the options of Deadlines in a configuration.
+// DeadlineOptions holds the fields of Deadlines that a configuration sets. A field that is not set is nil.
 type DeadlineOptions struct {
 	Clear *time.Duration `yaml:"clear,omitempty"`
 	Ack   *time.Duration `yaml:"ack,omitempty"`
@@ -102,8 +101,8 @@ func (c *Config) LinkFor(rank int, base Link) Link {
 	return link
 }
 
-// RanksWithLinks returns the ranks of the configuration. For the given ranks, it copies the link options and calls set
-// on the copies.
+// RanksWithLinks returns a copy of the configuration's ranks. For the given ranks, it copies the link options and calls
+// the function set on the copies.
 func (c *Config) RanksWithLinks(given []int, set func(*LinkOptions)) []Rank {
 	ranks := slices.Clone(c.Ranks)
 	for i := range ranks {

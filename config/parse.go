@@ -21,7 +21,7 @@ const (
 	// EnvOffload lacks the D in its prefix, because programs that run a rank without a configuration file also read it
 	// (udp.EnvOffload).
 	EnvOffload = "ZRLMPI_OFFLOAD"
-	// EnvCollectives and EnvCollectivesTable lack the D for the same reason.
+	// EnvCollectives and EnvCollectivesTable lack the D in their prefix for the same reason.
 	EnvCollectives      = "ZRLMPI_COLLECTIVES"
 	EnvCollectivesTable = "ZRLMPI_COLLECTIVES_TABLE"
 )

@@ -22,8 +22,8 @@ type Rank struct {
 	Address Address `yaml:"address"`
 	// Run makes the rank a local rank of this daemon. If it is empty, the rank is remote.
 	Run Run `yaml:"run,omitempty"`
-	// Peer is the kind of node that other ranks expect the rank to be. It is required for a remote rank; the default is
-	// PeerFPGA for a stand-in and PeerSoftware for a host.
+	// Peer is the kind of node that other ranks expect this rank to be. It is required for a remote rank. By default, a
+	// stand-in is PeerFPGA and a host is PeerSoftware.
 	Peer Peer `yaml:"peer,omitempty"`
 	// Allow lists the users who may attach to a host rank. If it is nil, the members of the daemon's group may,
 	// provided that the control socket is group-writable.

@@ -29,8 +29,8 @@ const (
 	defaultSpoolSize    = 32 << 20
 )
 
-// Limits in bytes. Less memory would not reach back to the cause of a failure. A record of the default memory takes
-// some MiB.
+// Limits of the memory and the spool in bytes. With less memory, a record would not reach back to the cause of a
+// failure. A record of the default memory takes some MiB.
 const (
 	minRecordMemory = 1 << 20
 	maxRecordMemory = 1 << 32

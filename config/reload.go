@@ -19,7 +19,7 @@ type Change struct {
 	From, To string
 }
 
-// NoRank is the Rank of a Change to a key outside of all rank entries.
+// NoRank is the Rank of a Change whose key is outside of all rank entries.
 const NoRank = -1
 
 // String returns the change in one line.
@@ -108,7 +108,7 @@ func (c *Config) yamlValues() (map[keyPath]string, error) {
 	for i, r := range ranks {
 		collectValues(all, keyPath{rank: c.Ranks[i].Rank}, r)
 	}
-	// The defaults of these keys depend on another key.
+	// These keys need their effective values, because their defaults depend on another key.
 	all[keyPath{NoRank, "attach.socket"}] = c.AttachSocket()
 	all[keyPath{NoRank, "record.spool.directory"}] = c.SpoolDirectory()
 	return all, nil

@@ -15,10 +15,10 @@ import (
 type Simulation struct {
 	// CyclesPerSecond is the maximum speed of the simulation; 0 means no limit.
 	CyclesPerSecond int
-	// StallPercent is the percentage of cycles in which the engine's side stalls the role, on each stream. Random
-	// numbers from Seed select the cycles.
+	// StallPercent is the percentage of cycles in which the engine stalls the role, for each stream. Random numbers
+	// from Seed select these cycles.
 	StallPercent, Seed int
-	// TimeScale is the factor for timeouts that a slow simulation could exceed. 0 means 1.
+	// TimeScale multiplies all timeouts that a slow simulation could exceed. 0 means 1.
 	TimeScale int
 }
 
@@ -29,8 +29,8 @@ type simulationOption struct {
 	field    func(*Simulation) *int
 }
 
-// simulationOptions lists all options. A stall of 100 % would transfer nothing. The maximum scale is such that the
-// longest timeout, a day, times the scale fits in a time.Duration.
+// simulationOptions lists all options of a simulation. A stall of 100 % would prevent all transfers. The maximum scale
+// ensures that the longest timeout, a day, still fits in a time.Duration after multiplication.
 var simulationOptions = []simulationOption{
 	{"cycles_per_second", math.MaxInt32, func(s *Simulation) *int { return &s.CyclesPerSecond }},
 	{"stall_percent", 95, func(s *Simulation) *int { return &s.StallPercent }},

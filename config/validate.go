@@ -15,8 +15,8 @@ var (
 	offloadModes = []string{OffloadAuto, OffloadOff}
 )
 
-// Limits of the receive buffer in bytes. A smaller buffer cannot hold a burst, and the kernel stores the size in an
-// int32.
+// Limits of the receive buffer in bytes. A smaller buffer cannot hold a burst, and a larger size does not fit in the
+// int32 in which the kernel stores it.
 const (
 	minReceiveBuffer = 4 << 10
 	maxReceiveBuffer = 1 << 30
@@ -72,7 +72,8 @@ func socketProblem(path string) string {
 	case strings.ContainsRune(path, 0):
 		return "a path cannot contain a zero byte"
 	case !filepath.IsAbs(path):
-		// zrlctl runs in another directory. Abstract sockets (@name) have no owner or mode.
+		// A relative path is useless to zrlctl, which runs in another directory. Abstract sockets (@name) have no owner
+		// or mode.
 		return fmt.Sprintf("%s is not an absolute path: start it with /, or write \"\" for no socket",
 			strictyaml.Quote(path))
 	case len(path) > maxSocketPath:

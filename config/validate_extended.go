@@ -7,9 +7,10 @@ import (
 
 // Bounds of options of the extended profile.
 const (
-	// maxEagerLimit is a sixteenth of maxEagerCredit. For longer messages, a saved round trip is insignificant.
+	// maxEagerLimit is a sixteenth of maxEagerCredit. For longer messages, the round trip that an eager send saves is
+	// insignificant.
 	maxEagerLimit = 64 << 20
-	// maxEagerCredit is a quarter of the range of its 32-bit counter.
+	// maxEagerCredit is a quarter of the range of the 32-bit counter that holds the credit.
 	maxEagerCredit = 1 << 30
 	// minExtendedDatagram is the length of a header and eight bytes, so that a message is not split into more packets
 	// than it has words.
@@ -56,7 +57,7 @@ func (r *Rank) rejectExtended(problems *strictyaml.Problems, key string, fallbac
 	}
 }
 
-// profileUse records the profiles of the links that a section applies to.
+// profileUse records which profiles are used by the links that a section applies to.
 type profileUse struct{ extended, nonExtended bool }
 
 // profilesInUse returns, for each rank, the profiles of this daemon's links to it. If the entries of a pair set
@@ -143,7 +144,7 @@ func (o *LinkOptions) validateUse(problems *strictyaml.Problems, key string, use
 	}
 }
 
-// validateCredit checks that the credit of a section is sufficient for an eager message.
+// validateCredit checks that the credit set in a section is sufficient for at least one eager message.
 func (c *Config) validateCredit(problems *strictyaml.Problems, key string, o *LinkOptions) {
 	limit, bytes := o.EagerLimit, o.EagerCredit
 	if limit == nil && bytes == nil {
@@ -161,7 +162,7 @@ func (c *Config) validateCredit(problems *strictyaml.Problems, key string, o *Li
 	}
 }
 
-// validateTLS checks the section, and that a link uses it.
+// validateTLS checks the section tls, and that at least one link uses it.
 func (c *Config) validateTLS(problems *strictyaml.Problems) {
 	if c.TLS == nil {
 		return
@@ -183,7 +184,7 @@ func (c *Config) validateTLS(problems *strictyaml.Problems) {
 	}
 }
 
-// validateAttach checks the path, including the default path.
+// validateAttach checks the path of the attach socket, including the default path.
 func (c *Config) validateAttach(problems *strictyaml.Problems) {
 	path := c.AttachSocket()
 	problem := socketProblem(path)

@@ -7,7 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Limits of the length of datagrams in bytes: a header and one line of the FPGA, and the maximum of UDP over IPv4.
+// Limits of the length of datagrams in bytes. The minimum is a header and one line of the FPGA; the maximum is that of
+// UDP over IPv4.
 const (
 	minDatagram = protocol.HeaderLen + protocol.LineLen
 	maxDatagram = 65507

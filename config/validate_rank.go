@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// validate checks the entry of one rank by itself.
+// validate checks the entry of one rank, independently of all other entries.
 func (r *Rank) validate(problems *strictyaml.Problems, key string) {
 	r.validateAddress(problems, key+".address")
 	if r.Link != nil {
@@ -187,7 +187,7 @@ func checkRange[T int | Size](p *strictyaml.Problems, key string, got, low, high
 	}
 }
 
-// maxDuration is the maximum of a duration. It ensures that sums of durations do not overflow.
+// maxDuration is the longest duration that a configuration may set, so that sums of durations do not overflow.
 const maxDuration = 24 * time.Hour
 
 func checkDuration(p *strictyaml.Problems, key string, got time.Duration) {

@@ -102,7 +102,7 @@ func (c *Config) Addrs() []netip.Addr {
 	return addrs
 }
 
-// validateSize checks the limits of deployed nodes on the number of ranks.
+// validateSize checks that the number of ranks does not exceed what deployed nodes support.
 func (c *Config) validateSize(problems *strictyaml.Problems) {
 	n := len(c.Ranks)
 	fpga, cpu := -1, -1
@@ -181,8 +181,8 @@ func (c *Config) unencryptedLinks() []string {
 		strings.Join(plain, ", ")}
 }
 
-// Warnings returns a one-line text for each setting that is valid but wrong in most clusters. The configuration must
-// have passed Validate.
+// Warnings returns a one-line text for each setting that is valid but unsuitable for most clusters. The configuration
+// must have passed Validate.
 func (c *Config) Warnings() []string {
 	warnings := slices.Clone(c.warnings)
 	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }

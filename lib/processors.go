@@ -9,7 +9,7 @@ import "runtime"
 // another thread, which takes microseconds.
 const leastProcessors = 2
 
-// If a launcher binds the process to one processor, Go's scheduler would use only one as well.
+// If a launcher has bound the process to one processor, Go's scheduler would also use only one.
 func init() {
 	if runtime.GOMAXPROCS(0) < leastProcessors {
 		runtime.GOMAXPROCS(leastProcessors)

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// askTimeout is the maximum duration of a query of other ranks. If the engine runs, the protocol limits a query to a
+// askTimeout limits how long a query of other ranks may take. While the engine runs, the protocol ends a query after a
 // second (E53).
 const askTimeout = 2 * time.Second
 

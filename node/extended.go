@@ -11,7 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
-// Limits of the data that extended peers may send before receives match (E20): for all peers together, and per peer.
+// Limits of the data that extended peers may send before receives match (E20). One applies to all peers together, the
+// other to each peer.
 const (
 	eagerLimit      = 64 << 10
 	eagerLimitUnset = -1 // the configuration does not set an eager limit
@@ -64,10 +65,10 @@ func (l *Link) extendedConfig(cfg *config.Config) *extended.Config {
 	return x
 }
 
-// ringSize returns the size of the shared-memory rings in bytes.
+// ringSize returns the size, in bytes, of the rings in shared memory.
 func ringSize(cfg *config.Config) int { return shm.DefaultRing(len(cfg.Ranks)) }
 
-// newSeed returns a number that differs between links and between starts of a rank.
+// newSeed returns a number that is different for each link and each start of a rank.
 func newSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

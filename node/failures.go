@@ -11,8 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// failureRecorder writes records of failures in a rank of a job: the packets and calls that preceded them. Many
-// programs exit right after a failure, so a failed operation returns its error only after the record has been written.
+// failureRecorder writes a record when an operation of a job's rank fails. The record contains the preceding packets
+// and calls. Many programs exit right after a failure, so a failed operation returns its error only after the record
+// has been written.
 type failureRecorder struct {
 	rank   *Rank
 	job    string
@@ -24,7 +25,7 @@ type failureRecorder struct {
 	recordDone chan struct{}
 }
 
-// writeTimeout is the maximum time that a caller waits for a record, for example because of a slow file system.
+// writeTimeout limits how long a caller waits for a record to be written, for example because of a slow file system.
 const writeTimeout = 5 * time.Second
 
 // startRecord starts writing a record, unless too many records were written recently. Failures that occur while the
@@ -100,7 +101,7 @@ func (f *failureRecorder) writeRecord(name, why string) (path string, err error)
 	return writeShared(recordsDirectories(&rank.Config.Record.Spool), size, name, data)
 }
 
-// profile returns V09 if any link uses that profile, and CloudFPGA otherwise.
+// profile returns V09 if any link of the rank uses that profile, and CloudFPGA otherwise.
 func (r *Rank) profile() protocol.Profile {
 	for peer, l := range r.Links() {
 		if peer != r.Self.Rank && l.Profile == protocol.V09 {

@@ -11,7 +11,7 @@ import (
 // discovery finds the size that the path can carry.
 const maxExtDatagram = 65504
 
-// localTransport is the default transport between ranks of one host that speak the extended profile.
+// localTransport is the default transport between ranks that run on one host and use the extended profile.
 var localTransport = func() config.Transport {
 	if runtime.GOOS == "linux" {
 		return config.TransportSHM
@@ -30,8 +30,8 @@ func sameHost(a, b *config.Rank) bool {
 	return x == y || x.IsLoopback() && y.IsLoopback()
 }
 
-// setHostDefaults sets the options that the configuration does not set and whose defaults depend on the hosts of the
-// ranks.
+// setHostDefaults sets each option that the configuration does not set and whose default depends on which ranks share a
+// host.
 func (l *Link) setHostDefaults() {
 	near := l.sameHost && l.Profile == protocol.Extended
 	if l.Transport == "" {

@@ -51,7 +51,7 @@ func fpgaTimeout() (time.Duration, error) {
 
 // Exchange is the interface of a launcher through which the processes of a job find each other.
 type Exchange interface {
-	// Name is the launcher's name of the job.
+	// Name is the name that the launcher has given to the job.
 	Name() string
 	Rank() int
 	Size() int
@@ -59,7 +59,7 @@ type Exchange interface {
 	Put(ctx context.Context, key, value string) error
 	Get(ctx context.Context, key string) (string, error)
 	Barrier(ctx context.Context) error
-	// Finalize asks the launcher to stop waiting for the process.
+	// Finalize requests that the launcher no longer wait for the process.
 	Finalize(ctx context.Context) error
 }
 
@@ -175,7 +175,7 @@ func withExtendedLinks(cfg *config.Config, job []int) []config.Rank {
 
 func ranksKey(process int) string { return fmt.Sprintf("zrlmpi-ranks-%d", process) }
 
-// ranksDigest returns a digest of the addresses and kinds of all ranks.
+// ranksDigest returns a digest of all ranks' addresses and kinds.
 func ranksDigest(cfg *config.Config) string {
 	h := sha256.New()
 	for rank := range cfg.Ranks {
@@ -212,8 +212,8 @@ type location struct {
 	host string
 	// processorList lists the processors that the process may use, as returned by allowedProcessors.
 	processorList string
-	// directory is the path of the job's directory on this host, as proposed by the process or handed over by the
-	// launcher. If it is empty, directoryErr is the reason.
+	// directory is the path of the job's directory on this host, which either this process proposes or the launcher has
+	// supplied. If it is empty, directoryErr is the reason.
 	directory    string
 	directoryErr error
 }
@@ -250,7 +250,7 @@ type jobProcess struct {
 // maxLocationLen is the maximum length of an encoded location. Launchers accept values of up to 1024 bytes.
 const maxLocationLen = 1000
 
-// jobVersion is the version of the encoding. The ranks of a job check that it is equal.
+// jobVersion is the version of the encoding, which must be the same for all ranks of a job.
 const jobVersion = "zrlmpi3"
 
 func (p location) String() string {
@@ -294,7 +294,7 @@ func exchangeLocations(ctx context.Context, x Exchange, own location) ([]locatio
 	return places, nil
 }
 
-// sharedProcessors returns the number of processors available to the processes on the host of p, or 0 if unknown.
+// sharedProcessors returns the number of processors available to the processes on the same host as p, or 0 if unknown.
 func (p location) sharedProcessors(places []location) (int, error) {
 	var lists []string
 	for _, q := range places {
@@ -320,8 +320,8 @@ func (p location) newJobProcess(x Exchange, places []location, socket *net.UDPCo
 	return j, nil
 }
 
-// sharedDirectory returns the job's directory on the host of p, proposed by the first process there. That process also
-// removes the directories left behind by killed processes of other jobs.
+// sharedDirectory returns the job's directory for the host on which p runs. The first process on that host proposes it,
+// and also removes the directories that killed processes of other jobs have left behind.
 func (p location) sharedDirectory(places []location) string {
 	for _, q := range places {
 		if q.host == p.host && q.directory != "" {
@@ -374,7 +374,7 @@ func join(ctx context.Context, x Exchange, own location, socket *net.UDPConn) (m
 	return newJobDevice(d, x, socket, process.ranks), nil
 }
 
-// checkLocations rejects addresses at which ranks on different hosts cannot reach each other.
+// checkLocations returns an error if ranks on different hosts cannot reach each other at their addresses.
 func checkLocations(places []location) error {
 	for a, p := range places {
 		for b, q := range places[:a] {
@@ -393,11 +393,11 @@ func checkLocations(places []location) error {
 type jobDevice struct {
 	device
 	exchange Exchange
-	// socket reserves the chosen port. It is nil if the configuration sets the port.
+	// socket keeps the chosen port reserved. It is nil if the configuration sets the port.
 	socket *net.UDPConn
 	// toolServer serves the tools.
 	toolServer io.Closer
-	// stopWatching stops watching for ranks that do not answer.
+	// stopWatching ends the watch for ranks that do not answer.
 	stopWatching func()
 }
 
@@ -420,7 +420,7 @@ func newJobDevice(d device, x Exchange, socket *net.UDPConn, ranks []int) *jobDe
 // other hosts.
 func finalizedKey(process int) string { return fmt.Sprintf("zrlmpi-finalized-%d", process) }
 
-// Close ends the rank's membership in the job.
+// Close ends this process's membership in the job.
 func (j *jobDevice) Close(ctx context.Context) error {
 	j.stopWatching()
 	j.toolServer.Close()
@@ -429,15 +429,15 @@ func (j *jobDevice) Close(ctx context.Context) error {
 	if j.socket != nil {
 		j.socket.Close() // the engine may have closed it already
 	}
-	// Without this key, ranks that never connected to this one would wait for it.
+	// Without this key, ranks that never connected to this one would wait for it forever.
 	_ = j.exchange.Put(ctx, finalizedKey(j.exchange.Rank()), "1")
 	return errors.Join(err, j.exchange.Finalize(ctx))
 }
 
-// externalAddr is an address in another network (RFC 5737). Nothing is sent to it.
+// externalAddr is an address in another network (RFC 5737). No packet is sent to it: it only selects a route.
 var externalAddr = netip.MustParseAddrPort("192.0.2.1:9")
 
-// localAddress returns the address of this host for the given value of EnvAddress.
+// localAddress returns the address of this host that the value of EnvAddress selects.
 func localAddress(text string) (netip.Addr, error) {
 	if text == "" {
 		conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(externalAddr))
@@ -467,7 +467,7 @@ func localAddress(text string) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("%s=%s: this host has no address in it: it has %v", EnvAddress, text, own)
 }
 
-// hostIdentity identifies this host, using only characters that an exchange carries.
+// hostIdentity returns a text that identifies this host and contains only characters that every launcher can transmit.
 func hostIdentity() string {
 	name, _ := os.Hostname() // the rest identifies the host without it
 	namespace, _ := os.Readlink("/proc/self/ns/net")

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node/kept"
 )
 
-// stateSubdir is the subdirectory of a state directory that holds the files of ranks.
+// stateSubdir is the name of the directory, within a state directory, that holds the files of ranks.
 const stateSubdir = "ranks"
 
 // KeepState opens a file in the given state directory, in which the rank saves the state of its exchanges with deployed
@@ -58,8 +58,8 @@ func (r *Rank) statePeer(rank int) kept.Peer {
 		Profile: r.Links()[rank].Profile.String()}
 }
 
-// ForgetState discards the state of a peer that processes of this user have saved for a rank of the configuration. The
-// rank must not be running. ForgetState reports whether there was any state.
+// ForgetState discards what processes of this user have saved about a peer for a rank in the configuration. The rank
+// must not be running. ForgetState reports whether any state was saved.
 func ForgetState(cfg *config.Config, self *config.Rank, peer int) (bool, error) {
 	rank, err := Plan(cfg, self)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r *Rank) stateError(err error) error {
 		"waiting forever, because no state can be kept: %w", r.Self.Rank, err)
 }
 
-// sessionlessPeers returns the peers of a host rank that cannot detect that a new process runs this rank: peers that
-// use the cloudfpga or v0.9 profile over UDP.
+// sessionlessPeers returns the peers that cannot detect that a new process now runs this host rank. These are the peers
+// that use the cloudfpga or v0.9 profile over UDP.
 func (r *Rank) sessionlessPeers() (ranks []int) {
 	if r.Self.Run != config.RunHost {
 		return nil
@@ -99,7 +99,7 @@ func (r *Rank) sessionlessPeers() (ranks []int) {
 	return ranks
 }
 
-// keeperFor returns the keeper of the state of the exchange with a peer.
+// keeperFor returns the keeper that saves the state of the exchange with a peer.
 func (r *Rank) keeperFor(rank int) mpe.Keeper {
 	if k := r.keepers[rank]; k != nil {
 		return k
@@ -113,7 +113,7 @@ type nopKeeper struct{}
 func (nopKeeper) Restore(handshake.Instant) handshake.SavedState { return handshake.SavedState{} }
 func (nopKeeper) Keep(*handshake.SavedState)                     {}
 
-// closeStateFile closes the file after the engine has been closed.
+// closeStateFile closes the state file. It must be called after the engine has been closed.
 func (r *Rank) closeStateFile() error {
 	if r.stateFile == nil {
 		return nil
@@ -121,7 +121,7 @@ func (r *Rank) closeStateFile() error {
 	return r.stateFile.Close()
 }
 
-// keepUserState calls KeepState with the state directory of this process's user.
+// keepUserState calls KeepState with the state directory of the user who runs this process.
 func (r *Rank) keepUserState() error {
 	if len(r.sessionlessPeers()) == 0 {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Built-in values of a link that package handshake does not define.
+// Built-in values of the options of a link that package handshake does not define.
 const (
-	// warnAfter is long for a handshake, but short for an operator.
+	// warnAfter is long for a handshake, but short enough for an operator who waits for the warning.
 	warnAfter = 10 * time.Second
 	// fpgaPause is the pause that upstream's CPU library intends for the DRAM of an FPGA. Its actual pause is about 130
 	// µs on common kernels, so receivers that use the library have never met faster senders. cpuPause, the pause for
@@ -33,7 +33,7 @@ type Link struct {
 	Extended  *extended.Config
 
 	sameHost bool
-	// fallbackDatagram is the value of MaxDatagram for a path whose limit cannot be discovered.
+	// fallbackDatagram replaces MaxDatagram if the limit of the path cannot be discovered.
 	fallbackDatagram int
 }
 
@@ -41,7 +41,7 @@ type Link struct {
 func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	rules := rulesFor(remote)
 	if local.PlaysFPGA() {
-		// A stand-in knows no more about its peers than an FPGA does.
+		// A stand-in must not know more about its peers than an FPGA does.
 		rules = handshake.PeerRules{}
 	}
 	l := Link{Link: cfg.LinkFor(remote.Rank, builtIn(cfg, remote, rules))}
@@ -85,7 +85,7 @@ func NewLink(cfg *config.Config, local, remote *config.Rank) (Link, error) {
 	return l, nil
 }
 
-// rulesFor returns the rules for a peer of the rank's kind.
+// rulesFor returns the protocol rules for a peer, which depend on the kind of the given rank.
 func rulesFor(r *config.Rank) handshake.PeerRules {
 	switch r.Peer {
 	case config.PeerFPGA:
@@ -96,7 +96,8 @@ func rulesFor(r *config.Rank) handshake.PeerRules {
 	return handshake.SoftwarePeer()
 }
 
-// builtIn returns the link that applies without any configuration, except for the values that setHostDefaults sets.
+// builtIn returns the link that applies if the configuration sets nothing. It lacks the values that setHostDefaults
+// sets.
 func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.PeerRules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
@@ -113,7 +114,7 @@ func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.PeerRules)
 	return l
 }
 
-// timing returns the timeouts of a local rank on a link, according to the rank's preset.
+// timing returns the timeouts that a local rank uses on a link, according to the rank's preset.
 func timing(l config.Link, local *config.Rank, rules handshake.PeerRules) handshake.Timing {
 	deployed := handshake.DeployedCPU()
 	if local.PlaysFPGA() {
@@ -155,8 +156,8 @@ func scaleTiming(t *handshake.Timing, scale time.Duration) {
 	t.AckDeadline, t.DataDeadline, t.FragmentGap = t.AckDeadline*scale, t.DataDeadline*scale, t.FragmentGap*scale
 }
 
-// applyShared handles the options that must be equal on both ranks. If the other rank's entry does not set such an
-// option, the value in the local rank's entry applies, so that one file works for the daemons of both ranks.
+// applyShared sets the options that must be equal on both ranks. If the other rank's entry does not set such an option,
+// the value in the local rank's entry applies, so that the daemons of both ranks can use the same file.
 func (l *Link) applyShared(local, remote *config.Rank) error {
 	own, other := local.Link, remote.Link
 	if own == nil {
@@ -190,7 +191,8 @@ func (l *Link) applyShared(local, remote *config.Rank) error {
 	return nil
 }
 
-// check rejects a link over which the two ranks cannot communicate, or which would lose every fragmented message.
+// check returns an error for a link over which the two ranks cannot communicate, or which would lose every fragmented
+// message.
 func (l *Link) check(local, remote *config.Rank) error {
 	refuse := func(format string, args ...any) error {
 		return &config.Error{Key: "link.max_datagram", Problem: fmt.Sprintf("ranks %d and %d: %s",

@@ -25,7 +25,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/shm"
 )
 
-// Rank is a local rank. Plan plans it, Bind binds it, and Start starts its engine.
+// Rank is a local rank. Plan makes it from a configuration, Bind binds its sockets, and Start starts its engine.
 type Rank struct {
 	// Config and Self are the configuration that the rank was planned from. Links returns the values that a reload may
 	// change.
@@ -52,14 +52,15 @@ type Rank struct {
 	// engineReady is closed when Engine is set. Even before that, another rank may ask for a report, or an operation
 	// may fail.
 	engineReady chan struct{}
-	// failures records failures of a rank of a job. It is nil for other ranks.
+	// failures records failed operations if the rank belongs to a job. It is nil for all other ranks.
 	failures *failureRecorder
 
-	// stateFile is the file opened by KeepState, nil without one. keepers holds its entries by peer.
+	// stateFile is the file opened by KeepState. It is nil if KeepState has not opened one. keepers holds the file's
+	// entries by peer.
 	stateFile *kept.File
 	keepers   map[int]mpe.Keeper
 
-	// skipSharedMemory is set if the observer does not observe messages through shared memory.
+	// skipSharedMemory is set if the observer ignores messages through shared memory.
 	skipSharedMemory bool
 
 	// boundSocket is a socket already bound to the rank's address, nil if Bind must bind one.
@@ -90,7 +91,7 @@ func (r *Rank) setFPGATimeout() error {
 	return nil
 }
 
-// Plan plans a rank of a valid configuration. It binds no sockets. The error may join several errors, each a
+// Plan makes a Rank from a valid configuration. It binds no sockets. The error may join several errors, each a
 // *config.Error or an error of Collectives.
 func Plan(cfg *config.Config, self *config.Rank) (*Rank, error) {
 	rank := &Rank{Config: cfg, Self: self, engineReady: make(chan struct{})}
@@ -214,7 +215,7 @@ func (r *Rank) AwaitEventEnd() {
 	r.Engine.Depths() // takes the engine's lock
 }
 
-// peers returns the engine's configuration of the peers, except for the transports.
+// peers returns how the engine treats each peer. The transports are not yet set.
 func (r *Rank) peers(cfg *config.Config, links []Link) []mpe.Peer {
 	peers := make([]mpe.Peer, len(links))
 	for i := range cfg.Ranks {

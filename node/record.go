@@ -81,7 +81,7 @@ func (r *Rank) followPackets(ctx context.Context, to io.Writer) {
 		ctx.Done())
 }
 
-// jobObserver is the observer of a rank of a job.
+// jobObserver is the observer for a rank that belongs to a job.
 type jobObserver struct {
 	*phases.Recorder
 	failures *failureRecorder // nil if failures are not recorded

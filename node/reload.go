@@ -10,12 +10,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/tcp"
 )
 
-// ErrRestart is matched by errors of Prepare about properties that cannot change while a rank runs.
+// ErrRestart matches errors of Prepare that concern properties that cannot change while a rank runs.
 var ErrRestart = errors.New("only a restart can change that")
 
 // LinkError reports a property of a link that cannot change while the link is in use.
 type LinkError struct {
-	// Rank is the local rank, and Peer the other end.
+	// Rank is the local rank of the link, and Peer is the rank at the other end.
 	Rank, Peer int
 	// Property names the property. From and To are its current and its new value.
 	Property, From, To string

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// Report is the state of a rank of a job as reported to tools.
+// Report is the state that a rank in a job reports to tools.
 type Report struct {
 	// UID is the user of the answering process, as reported by the kernel. It is not part of the answer.
 	UID     int       `json:"-"`
@@ -28,8 +28,8 @@ type Report struct {
 	Cluster []state.Member `json:"cluster"`
 	// Operations is the number of pending operations.
 	Operations int `json:"operations"`
-	// RankCounters and Peers hold counters, and Times the phases of messages if they are recorded. Only metrics reports
-	// contain them.
+	// RankCounters and Peers hold counters, and Times holds the phases of messages if they are recorded. They are set
+	// only in reports for metrics.
 	RankCounters state.RankCounters   `json:"counters,omitzero"`
 	Peers        []state.PeerCounters `json:"peer_counters,omitempty"`
 	Times        phases.Times         `json:"times,omitzero"`
@@ -51,7 +51,7 @@ func (r *Rank) Serve() io.Closer {
 	return c
 }
 
-// handleQuery is the query.Handler of a rank of a job.
+// handleQuery is the query.Handler for a rank that belongs to a job.
 func (r *Rank) handleQuery(ctx context.Context, started time.Time, request query.Request) query.Response {
 	switch {
 	case request.Kind == query.Status:
@@ -70,7 +70,7 @@ func (r *Rank) handleQuery(ctx context.Context, started time.Time, request query
 	return query.Unknown(request)
 }
 
-// Info returns the state of the rank, except for the state of its engine.
+// Info returns the state of the rank without the state of its engine.
 func (r *Rank) Info(depth state.Detail) state.RankInfo {
 	rankInfo := state.RankInfo{
 		Rank: r.Self.Rank, Role: r.Self.Run, Address: r.Self.Address.String(), Kernel: r.Self.Kernel.String(),

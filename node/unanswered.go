@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// silenceTimeout is the time after which a rank of a job that does not answer is reported.
+// silenceTimeout is the time after which the watcher reports a rank of the job that has not answered.
 const silenceTimeout = 5 * time.Second
 
 // silenceWatcher reports each rank of a job that does not answer, once. It also fails waits for a rank that has called
@@ -88,7 +88,7 @@ func unansweredWait(c *state.PeerCounters) (since time.Duration, silent bool) {
 	return c.OldestSend.Elapsed, c.OldestSend.Waits
 }
 
-// neverReceived reports whether no packet from a peer was ever received, not even one that was dropped.
+// neverReceived reports whether no packet at all has arrived from a peer, not even one that was dropped.
 func neverReceived(c *state.PeerCounters) bool {
 	return c.Drops == (state.DropCounts{}) && c.PacketsIn == [state.NumTypes]uint64{}
 }

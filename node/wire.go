@@ -52,7 +52,8 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// nopTransport is the transport of an engine whose rank uses a Wire. It receives nothing and must not be used to send.
+// nopTransport is the transport for an engine that stays idle because the rank uses a Wire. It receives nothing and
+// must not be used to send.
 type nopTransport struct {
 	addr netip.AddrPort
 	once sync.Once

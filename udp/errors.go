@@ -53,10 +53,10 @@ func (e *SendError) advice() string {
 // Unwrap returns Err.
 func (e *SendError) Unwrap() error { return e.Err }
 
-// Causes of a SendError that are mistakes of the caller.
+// Causes of a SendError for which the caller is responsible.
 var (
-	// ErrNoPeer means that the rank map does not contain the peer.
+	// ErrNoPeer is the cause if the rank map does not contain the peer.
 	ErrNoPeer = errors.New("the rank map does not have that rank")
-	// ErrBadPacket means that the header, the payload or the shape is invalid.
+	// ErrBadPacket is the cause if the header, the payload or the shape is invalid.
 	ErrBadPacket = errors.New("not a packet")
 )

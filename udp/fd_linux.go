@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a socket outside of the Go runtime's network poller.
+// descriptor is a socket that the Go runtime's network poller does not manage.
 type descriptor struct {
 	fd     int
 	closed atomic.Bool

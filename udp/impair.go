@@ -30,7 +30,8 @@ type impairedSocket struct {
 	err      error // the reason why no more datagrams are read
 }
 
-// delayedDatagram is a datagram to be delivered later: to recv if from, its source, is valid, and otherwise to peer.
+// delayedDatagram is a datagram that is due later. If from, its source, is valid, recv returns it; otherwise it is sent
+// to peer.
 type delayedDatagram struct {
 	bytes []byte
 	peer  int

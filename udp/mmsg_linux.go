@@ -47,8 +47,8 @@ type mmsghdr struct {
 type mmsgSend struct {
 	msgs [sendBatch]mmsghdr
 	iovs [sendBatch * len(outgoing{}.parts)]unix.Iovec
-	// For each message, counts contains the number of datagrams, and controls the control message with the segment
-	// size.
+	// For each message, counts contains its number of datagrams, and controls contains the control message with its
+	// segment size.
 	counts   [sendBatch]int
 	controls [sendBatch]segmentControl
 	msgCount int

@@ -21,13 +21,14 @@ type mmsgRecv struct {
 	names    []sockaddr
 	controls []segmentControl
 	slots    [][]byte
-	// msgs[next:received] are the messages not yet returned completely. off is the position in the first of them.
+	// msgs[next:received] are the messages that have not been returned completely. off is the position up to which the
+	// first of them has been returned.
 	next, off, received int
 	// pollHits is the number of consecutive polls that found a datagram.
 	pollHits int
-	// groEnabled is set while the kernel coalesces datagrams. With groEnabled, uncoalesced is the number of consecutive
-	// datagrams that were not coalesced; without, longDatagrams is the number of long datagrams received close
-	// together.
+	// groEnabled is set while the kernel coalesces datagrams. During that time, uncoalesced is the number of
+	// consecutive datagrams that were not coalesced; at other times, longDatagrams is the number of long datagrams
+	// received close together.
 	groEnabled                 bool
 	uncoalesced, longDatagrams int
 }

@@ -14,7 +14,7 @@ import (
 // carries packets of all profiles, so the option is set whenever consecutive datagrams have different modes: only once
 // if all peers use the same profile.
 
-// Lengths of the headers before the payload of a datagram, in bytes.
+// Lengths, in bytes, of the headers that precede the payload of a datagram.
 const (
 	headersIPv4 = 20 + 8
 	headersIPv6 = 40 + 8
@@ -24,7 +24,7 @@ const (
 // length.
 const minMTU = 1280
 
-// modeOptions are the socket options that set a sendMode, for one version of IP.
+// modeOptions describes the socket options that set a sendMode, for one version of IP.
 type modeOptions struct {
 	level, discover, mtu int
 	fragments            bool // mtu can set the length of fragments

@@ -24,7 +24,7 @@ type Offload struct {
 	Refused []Refusal
 }
 
-// Refusal is a peer for which the kernel has refused to segment.
+// Refusal reports a peer for which the kernel has refused to segment.
 type Refusal struct {
 	Peer int
 	Err  error

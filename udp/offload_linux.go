@@ -12,7 +12,7 @@ import (
 // coalesce such datagrams (UDP_GRO). The network stack then handles one packet instead of dozens.
 
 const (
-	// maxSegments is the maximum number of segments of a piece in older kernels.
+	// maxSegments is the maximum number of segments that older kernels allow in a piece.
 	maxSegments = 64
 	// maxPiece is the maximum length of a piece in bytes. Together with the headers of IPv6, such a piece fits into one
 	// packet of the kernel.
@@ -102,9 +102,9 @@ func hasSegments(raw syscall.RawConn) bool {
 }
 
 const (
-	// groThreshold is the number of long datagrams received close together at which coalescing is enabled. Coalescing
-	// is not always enabled, because it costs an eighth of a microsecond per datagram, of the two microseconds of a
-	// short message, and more for a piece that the receiving kernel must segment again.
+	// groThreshold is the number of long datagrams received close together at which coalescing is enabled. It is not
+	// enabled permanently, because it adds an eighth of a microsecond to each datagram, compared with two microseconds
+	// for a short message. It adds more if the receiving kernel must segment a piece again.
 	groThreshold = 2
 	// groMinLen is the minimum length of a long datagram, in bytes.
 	groMinLen = 512

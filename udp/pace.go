@@ -9,7 +9,7 @@ const bucketDepth = 128
 // bucket is a token bucket that gains one token per interval. Each token allows one datagram to be sent. The zero
 // bucket is full.
 type bucket struct {
-	// fullAt is the time at which the bucket is full again.
+	// fullAt is the time at which the bucket will be full again.
 	fullAt time.Time
 }
 

@@ -53,7 +53,7 @@ func (c *Conn) checkPackets(peer int, packets []mpe.Packet) error {
 		most = MaxDatagram
 	}
 	for i := range packets {
-		// The peer accepts no longer datagram: its Recv would truncate it.
+		// The peer accepts no longer datagram, because its Recv would truncate it.
 		if n := protocol.ExtHeaderLen + len(packets[i].Payload); n > most {
 			return c.sendError(peer, 0, int64(len(packets)),
 				fmt.Errorf("%w: packet %d of %d has %d bytes: a datagram has at most %d",

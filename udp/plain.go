@@ -54,7 +54,7 @@ func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 	return len(out), nil
 }
 
-// Methods for sockets with capabilities.canPoll, which a plain socket lacks.
+// These methods are for sockets with capabilities.canPoll, which a plain socket lacks.
 func (s *plainSocket) poll([]incoming) (int, error)                        { return 0, nil }
 func (s *plainSocket) pollInto([]incoming, int, []byte) (int, error)       { return 0, nil }
 func (s *plainSocket) peek([]byte) (n int, from netip.AddrPort, err error) { return 0, from, nil }

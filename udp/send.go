@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// A full device queue (ENOBUFS) usually has space again within microseconds. If it is still full after maxSendTries
-// attempts, about 5 ms in all, sending fails.
+// A full device queue (ENOBUFS) usually has space again within microseconds. Sending fails if the queue is still full
+// after maxSendTries attempts, which take about 5 ms in all.
 const (
 	maxSendTries   = 10
 	firstSendPause = 5 * time.Microsecond
@@ -137,7 +137,8 @@ type fragmenter struct {
 	peer            int
 	header, payload []byte
 	shape           protocol.Shape
-	// total is the number of bytes of payload and padding, and offset the number of bytes in the datagrams so far.
+	// total is the number of bytes of payload and padding. offset is the number of these bytes in the datagrams made so
+	// far.
 	offset, total int64
 	headerSent    bool
 	// unsegmented is set if the peer is paced. The kernel must then not segment the datagrams from one piece, because

@@ -45,7 +45,7 @@ type socket interface {
 	close() error
 }
 
-// capabilities are the features of a socket. They are detected when the socket is opened.
+// capabilities describes the features of a socket. They are detected when the socket is opened.
 type capabilities struct {
 	// sendBatch and recvBatch are the maximum numbers of datagrams per system call.
 	sendBatch, recvBatch int
@@ -58,7 +58,7 @@ type capabilities struct {
 	canSegment, canCoalesce bool
 }
 
-// outgoing is a datagram to send: the concatenation of its parts.
+// outgoing is a datagram to be sent. Its content is the concatenation of its parts.
 type outgoing struct {
 	peer  int
 	parts [3][]byte
@@ -68,7 +68,7 @@ type outgoing struct {
 	mode sendMode
 }
 
-// sendMode determines the treatment of datagrams that are too long for the path.
+// sendMode determines what happens to datagrams that are too long for the path.
 type sendMode uint8
 
 const (

@@ -31,7 +31,8 @@ type analyzeFlags struct {
 	progress bool
 }
 
-// errFindings is returned by an analysis after it has printed findings.
+// errFindings is returned by an analysis that has already printed its findings, so that only the exit code reports
+// them.
 var errFindings = errors.New("problems found")
 
 func (a *app) analyzeCommand() *cobra.Command {
@@ -164,7 +165,8 @@ func writeTrace(out io.Writer, r *capture.Report) error {
 	return flushAndJoin(perfetto.Write(buffered, r), buffered)
 }
 
-// analyzeSource analyzes a source. An interrupt by the user ends a live source without an error.
+// analyzeSource analyzes the packets of a source. If the user interrupts a live source, the analysis ends without an
+// error.
 func analyzeSource(ctx context.Context, analysis *capture.Analysis, src capture.Source, live bool,
 	progress io.Writer) error {
 	if progress != nil {
@@ -173,7 +175,7 @@ func analyzeSource(ctx context.Context, analysis *capture.Analysis, src capture.
 	return recordingError(ctx, analysis.Analyze(src), live)
 }
 
-// progressSource is a source that prints how far it has been read.
+// progressSource wraps a source and prints how much of it has been read.
 type progressSource struct {
 	capture.Source
 	out         io.Writer

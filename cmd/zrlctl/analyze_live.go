@@ -20,7 +20,7 @@ type liveReport struct {
 	shownWaits map[time.Time]bool
 }
 
-// minShownWait is the minimum duration of a wait to print.
+// minShownWait is the duration from which a wait is printed.
 const minShownWait = time.Second
 
 func newLiveReport(out io.Writer, name string, messages bool, opts capture.AnalysisOptions) *liveReport {
@@ -41,7 +41,7 @@ func (l *liveReport) onMessage(m *capture.Message) {
 
 func (l *liveReport) onFinding(f *capture.Finding) { printFinding(l.out, f) }
 
-// finish prints the summary. The findings have been printed already.
+// finish prints the summary. It omits the findings, because they have been printed already.
 func (l *liveReport) finish(r *capture.Report) error {
 	fmt.Fprintln(l.out)
 	printSummary(l.out, r)

@@ -54,7 +54,7 @@ only packets since the last start are added.`,
 	return cmd
 }
 
-// rolePackets describes the packets of a simulated role in a capture.
+// rolePackets reports how many packets a capture contains for one simulation of a rank's role.
 type rolePackets struct {
 	File       string `json:"file"`
 	Rank       int    `json:"rank"`
@@ -104,14 +104,14 @@ func sameFile(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(one, other)
 }
 
-// cyclePacket is a packet with the simulation cycles of its ranks.
+// cyclePacket is a captured packet, with the simulation cycle at which each simulated rank handled it.
 type cyclePacket struct {
 	src    netip.AddrPort
 	text   string
 	cycles []pcapng.Cycle
 }
 
-// cyclePackets holds the packets of a capture and the addresses of the ranks.
+// cyclePackets holds the captured packets that have simulation cycles, and the addresses of the ranks.
 type cyclePackets struct {
 	list  []cyclePacket
 	addrs map[int]netip.AddrPort
@@ -160,7 +160,7 @@ func (f *wavesFlags) readPackets(ctx context.Context, args []string, stdin io.Re
 	}
 }
 
-// eventName returns a name without blanks for an event.
+// eventName returns the name of an event without blanks.
 func eventName(e *capture.Event) string {
 	event := e.JSON()
 	name := event.Type
@@ -173,8 +173,8 @@ func eventName(e *capture.Event) string {
 	return fmt.Sprintf("%s:%d>%d", name, *event.SrcRank, *event.DstRank)
 }
 
-// lastSimulation returns the last simulation of the given rank. If rank is negative, only one rank may have a
-// simulation.
+// lastSimulation returns the last simulation of the given rank. If rank is negative, it returns the last simulation of
+// the only simulated rank.
 func (c *cyclePackets) lastSimulation(rank int) (pcapng.Cycle, error) {
 	found := map[int]pcapng.Cycle{}
 	for _, p := range c.list {
@@ -205,7 +205,7 @@ func rankSuffix(rank int) string {
 	return fmt.Sprintf(" of rank %d", rank)
 }
 
-// packetsOf returns the packets that belong to a simulation.
+// packetsOf returns the packets that were captured during the given simulation.
 func (c *cyclePackets) packetsOf(simulation pcapng.Cycle) (list []vcd.Packet) {
 	for _, p := range c.list {
 		for _, cycle := range p.cycles {

@@ -165,14 +165,14 @@ func (d *decoder) print(ctx context.Context, stdout io.Writer, clock *clock, asJ
 	return flushAndJoin(d.follow(ctx, event, unit), out)
 }
 
-// write writes a recording of the units with a matching event.
+// write copies each unit of the recording that contains a matching event to out.
 func (d *decoder) write(ctx context.Context, out io.Writer) error {
 	writer := pcapng.NewWriter(out, pcapng.WriterOptions{})
 	return flushAndJoin(d.follow(ctx, func(*capture.Event) error { return nil }, writer.WriteUnit), writer)
 }
 
-// follow calls event with each matching event, and unit with each unit that has a matching event. It returns at the end
-// of the recording or at the first error.
+// follow calls the callback event for each matching event, and the callback unit for each unit of the recording that
+// contains one. It returns at the end of the recording or at the first error.
 func (d *decoder) follow(ctx context.Context, event func(*capture.Event) error, unit func(*pcapng.Unit) error) error {
 	var err error
 	matched := false
@@ -199,7 +199,7 @@ func (d *decoder) follow(ctx context.Context, event func(*capture.Event) error, 
 	}
 }
 
-// recordingError converts the error that ended a source to the error of the command.
+// recordingError converts the error that ended the reading of a recording into the error that the command returns.
 func recordingError(ctx context.Context, err error, live bool) error {
 	interrupted := live && ctx.Err() != nil
 	if err == nil || interrupted || errors.Is(err, io.EOF) {
@@ -255,7 +255,7 @@ func typeName(event *capture.Event) string {
 	return event.Header.Type.String()
 }
 
-// clock formats times in one of the modes.
+// clock formats the times of packets in the mode that the user has chosen.
 type clock struct {
 	mode        string
 	first, last time.Time

@@ -55,7 +55,7 @@ Exit codes: 0 nothing is wrong; 1 something is wrong; otherwise as zrlctl. Unkno
 	return cmd
 }
 
-// examination holds the input of doctor and bundle.
+// examination holds what the commands doctor and bundle examine.
 type examination struct {
 	plan   *doctor.Plan
 	config *config.Config // nil if unreadable
@@ -86,7 +86,7 @@ func (a *app) newExamination(ctx context.Context, file string) (*examination, er
 	if err := e.queryStatus(ctx, a.socket); err != nil {
 		return nil, fmt.Errorf("%w; without a daemon, give its configuration with --config", err)
 	}
-	// There is no file if the daemon was started with --cluster or reads its configuration from standard input. A
+	// The daemon has no file to read if it was started with --cluster or reads its configuration from standard input. A
 	// relative path is useless, because zrlctl may run in another directory.
 	if name := e.status.Config; filepath.IsAbs(name) {
 		if cfg, err := config.Load(name); err == nil {

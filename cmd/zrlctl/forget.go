@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// forgetPeerState discards the saved state of a peer, which the next process of a configured rank would otherwise use.
+// forgetPeerState discards the saved state of a peer. Otherwise, the next process that runs the configured rank would
+// use this state.
 func forgetPeerState(file string, req query.Request) error {
 	cfg, err := config.Load(file)
 	if err == nil {

@@ -81,7 +81,8 @@ udp; a rule with a fault that its transport cannot have is an error.`,
 	return cmd
 }
 
-// ruleFlag is the value of a flag that sets a word of a rule. ParseRule validates the value.
+// ruleFlag is a flag that sets one word of an impairment rule. It accepts any value, because ParseRule validates the
+// value later.
 type ruleFlag struct{ text, kind string }
 
 func (v *ruleFlag) String() string        { return v.text }
@@ -123,7 +124,7 @@ func (a *app) impair(cmd *cobra.Command, flags *impairFlags, file string) error 
 	return a.printRelayReport(out, r)
 }
 
-// makePlan reads the configuration and assigns an address of the relay to each rank.
+// makePlan reads the configuration and assigns each rank an address at which the relay receives for it.
 func (f *impairFlags) makePlan(file string, stdin io.Reader) (*relay.Plan, error) {
 	var cfg *config.Config
 	var err error
@@ -196,7 +197,7 @@ func printConfig(out io.Writer, plan *relay.Plan, ranks []int) error {
 	return err
 }
 
-// relayedRank is a rank with its real address and the relay's address for it.
+// relayedRank describes a rank by its real address and the address that the relay uses for it.
 type relayedRank struct {
 	Rank         int    `json:"rank"`
 	Address      string `json:"address"`
@@ -237,7 +238,8 @@ func (a *app) printReady(out io.Writer, plan *relay.Plan, script impair.Script) 
 	return err
 }
 
-// reportUntilDone prints a report on each request and, if verbose is set, every second, until ctx is done.
+// reportUntilDone prints a report whenever the user requests one and, if verbose is set, every second, until ctx is
+// done.
 func (a *app) reportUntilDone(ctx context.Context, out io.Writer, r *relay.Relay, requested <-chan os.Signal,
 	verbose bool) error {
 	var every <-chan time.Time

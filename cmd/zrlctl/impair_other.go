@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// reportSignals are the signals that request a report.
+// reportSignals lists the signals by which the user requests a report.
 var reportSignals []os.Signal

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// reportSignals are the signals that request a report.
+// reportSignals lists the signals by which the user requests a report.
 var reportSignals = []os.Signal{syscall.SIGUSR1}

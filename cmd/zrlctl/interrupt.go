@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// interruptedError reports that a signal ended the command. withSignals cancels its context with this error as the
-// cause.
+// interruptedError reports that a signal ended the command. It is the cause with which withSignals cancels its context.
 type interruptedError struct{ signal os.Signal }
 
 func (e *interruptedError) Error() string { return "interrupted" }

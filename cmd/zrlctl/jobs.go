@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// jobHelp is the help text about jobs, shared by the commands that show a daemon or a job.
+// jobHelp explains jobs in the help of each command that can show either a daemon or a job.
 const jobHelp = `
 
 With --job, or if there is one job of this user on this host and no daemon, show the state of
@@ -28,7 +28,7 @@ answers of its processes.`
 type target struct {
 	app *app
 	job string
-	// socketGiven is set if the user specified the daemon's socket.
+	// socketGiven is set if the user specified the daemon's socket on the command line.
 	socketGiven bool
 }
 
@@ -40,7 +40,7 @@ func (a *app) addTargetFlags(cmd *cobra.Command) *target {
 	return t
 }
 
-// queryFunc returns a function that queries the target. The command line must have been parsed.
+// queryFunc returns a function that queries the target. It must be called after the command line has been parsed.
 func (t *target) queryFunc(cmd *cobra.Command) func(context.Context) (state.Status, error) {
 	t.detectSocket(cmd)
 	return t.queryStatus

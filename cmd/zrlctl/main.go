@@ -34,7 +34,8 @@ func main() {
 	os.Exit(run(withSignals(context.Background()), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run implements main. Its parameters replace the process's arguments and standard streams.
+// run implements main. It receives the command line and the standard streams as parameters, so that tests can replace
+// them.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root, a := newRoot()
 	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == "run" {
@@ -71,19 +72,20 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// isPrinted reports whether the command has already printed err, because err is the command's result.
+// isPrinted reports whether err needs no further message, because the command has already printed it as part of its
+// result.
 func isPrinted(err error) bool {
 	return errors.Is(err, errFindings) || errors.Is(err, errDiffers) || errors.Is(err, errWaits) ||
 		errors.Is(err, errUnanswered) || errors.Is(err, errDoubts)
 }
 
-// isJob reports whether an error comes from a job. A job's exit code takes precedence over other exit codes.
+// isJob reports whether err comes from a job, whose exit code takes precedence over all others.
 func isJob(err error) bool {
 	_, ok := errors.AsType[*jobError](err)
 	return ok
 }
 
-// app is the state shared by all commands.
+// app holds the state that all commands share.
 type app struct {
 	socket string
 	json   bool
@@ -168,7 +170,7 @@ type operationError struct{ error }
 
 func (e *operationError) Unwrap() error { return e.error }
 
-// usageError is an error in the command line.
+// usageError is returned for an invalid command line.
 type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }

@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// output is standard output. It remembers the first write error, because cobra does not return that error and a command
-// with incomplete output must fail.
+// output wraps standard output and remembers the first write error. cobra does not return that error, although a
+// command with incomplete output must fail.
 type output struct {
 	io.Writer
 	mu  sync.Mutex

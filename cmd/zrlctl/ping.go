@@ -18,7 +18,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// defaultTimeout is the default of --timeout. It exceeds the time for which a deployed node retransmits a lost packet.
+// defaultTimeout is the default value of --timeout. It exceeds the time during which a deployed node retransmits a lost
+// packet.
 const defaultTimeout = 10 * time.Second
 
 type pingFlags struct {
@@ -62,7 +63,7 @@ the middle of a message, an FPGA may wait forever: restart its role, then ping a
 	return cmd
 }
 
-// series is a series of round trips to one rank with messages of one size.
+// series describes the round trips of messages of one size between the sender and one rank.
 type series struct {
 	to, words int
 	trips     []control.Trip
@@ -83,7 +84,7 @@ func (a *app) ping(ctx context.Context, out io.Writer, flags *pingFlags, args []
 		return err
 	}
 	report := newPingReport(out, a.json)
-	// An error with one rank must not stop the pings of other ranks.
+	// An error at one rank must not prevent the pings of the other ranks.
 	var wg sync.WaitGroup
 	for _, peer := range peers {
 		one := func() {

@@ -15,7 +15,7 @@ import (
 
 // packetSource provides access to the packets recorded by a daemon or a job.
 type packetSource struct {
-	// profile is the profile of all packets other than those of the extended profile.
+	// profile is the profile of all packets that do not use the extended profile.
 	profile protocol.Profile
 	// body is the daemon's response, or nil.
 	body   io.ReadCloser

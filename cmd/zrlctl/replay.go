@@ -17,7 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
-// errDiffers is returned by a replay after it has printed a difference between the peer and the recording.
+// errDiffers is returned by a replay that has already printed a difference between the peer's packets and the
+// recording.
 var errDiffers = errors.New("the peer deviated from the recording")
 
 func (a *app) replayCommand() *cobra.Command {

@@ -27,8 +27,8 @@ type runFlags struct {
 	cluster clusterFlags
 }
 
-// programFlags are the flags of one program. The flags of the first program precede its name; the flags of each further
-// program follow its colon.
+// programFlags holds the flags for one program of a job. The flags for the first program precede its name; those for
+// each further program follow the colon that introduces it.
 type programFlags struct {
 	ranks int
 	env   []string
@@ -197,7 +197,7 @@ func (w *lockedWriter) Write(b []byte) (int, error) {
 	return w.out.Write(b)
 }
 
-// jobError is the error of a failed job. zrlctl exits with the exit code of one of the job's ranks.
+// jobError reports that a job failed. zrlctl then exits with the exit code of one of the job's ranks.
 type jobError struct{ error }
 
 func (e *jobError) Unwrap() error { return e.error }

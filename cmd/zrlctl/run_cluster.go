@@ -25,7 +25,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// clusterFlags are the flags that define the ranks of a job, including ranks that are not processes of the job.
+// clusterFlags holds the flags that define the ranks of a job, including those that do not run as processes of the job.
 type clusterFlags struct {
 	cluster, config, addresses, standIn string
 	fpgas                               []int
@@ -54,13 +54,13 @@ type jobCluster struct {
 	file string
 	// ranks lists the ranks that run as processes.
 	ranks []int
-	// fpgaTimeout is the maximum time for which an FPGA may not answer, or a stand-in may do nothing but fail. 0 means
-	// no limit.
+	// fpgaTimeout limits the time for which an FPGA may leave packets unanswered, and for which the kernel of a
+	// stand-in may fail again and again. 0 means no limit.
 	fpgaTimeout time.Duration
 }
 
-// load returns the ranks that the flags define, or nil if none of the flags is set. Its errors concern the command line
-// and files.
+// load returns the ranks that the flags define, or nil if none of the flags is set. Its errors concern only the command
+// line and the files that it names.
 func (f *clusterFlags) load() (*jobCluster, error) {
 	switch {
 	case f.fpgaTimeout < 0:
@@ -280,12 +280,12 @@ func (c *jobCluster) startStandIns(
 	}, nil
 }
 
-// standInError is the failure of a stand-in that ended its job.
+// standInError reports that a stand-in failed and thereby ended the job.
 type standInError struct{ error }
 
 func (e *standInError) Unwrap() error { return e.error }
 
-// closeOnWrite is a writer that closes a channel on the first write.
+// closeOnWrite is a writer that closes a channel when it is first written to.
 type closeOnWrite struct{ done chan struct{} }
 
 func (c closeOnWrite) Write(b []byte) (int, error) {

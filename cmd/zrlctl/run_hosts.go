@@ -13,13 +13,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// externalJob is a job that an external launcher runs.
+// externalJob describes a job that an external launcher runs.
 type externalJob struct {
 	// reason names the hosts and explains why the job runs on them.
 	reason string
 	// bySrun is set if srun launches the job, on the nodes of a Slurm allocation. Otherwise hydra launches it.
 	bySrun bool
-	// hosts lists the hosts that hydra logs in to.
+	// hosts lists the hosts on which hydra logs in.
 	hosts []string
 }
 

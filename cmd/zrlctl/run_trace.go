@@ -43,7 +43,7 @@ type traceRecorder struct {
 	stop    context.CancelFunc
 	sources []capture.Source
 	readers sync.WaitGroup
-	// standIns is the daemon that runs the job's stand-ins, from which the cycles of their simulations are read.
+	// standIns is the daemon that runs the job's stand-ins. The recorder reads the current simulation cycles from it.
 	standIns atomic.Pointer[daemon.Daemon]
 
 	mu     sync.Mutex
@@ -117,7 +117,8 @@ func (t *traceRecorder) readSource(source capture.Source) {
 	}
 }
 
-// appendCycles appends a comment with the simulation cycle of each of the given ranks whose role is simulated.
+// appendCycles appends a comment for each given rank whose role is simulated. The comment contains the current
+// simulation cycle.
 func (t *traceRecorder) appendCycles(comments []string, at time.Time, ranks ...int) []string {
 	d := t.standIns.Load()
 	if d == nil {

@@ -109,8 +109,8 @@ func callLines(s *state.Status) []string {
 	return lines
 }
 
-// unexpectedLines lists the peers with messages that no receive has matched. It omits messages with a handshake,
-// because each appears as a wait of its sender.
+// unexpectedLines lists the peers whose messages no receive has matched yet. It omits messages with a handshake,
+// because the status shows each of them as a wait of its sender.
 func unexpectedLines(d *digest.Digest) []string {
 	var lines []string
 	for i := range d.Peers {

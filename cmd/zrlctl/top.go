@@ -66,7 +66,7 @@ type top struct {
 	out      io.Writer
 }
 
-// sample is the status of a daemon at one moment.
+// sample holds the status of a daemon at one moment.
 type sample struct {
 	takenAt time.Time
 	status  *state.Status

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// key is a pressed key: a character, or one of the constants.
+// key identifies a pressed key. It is a character, or one of the constants below.
 type key rune
 
 // Keys that are not characters.
@@ -100,7 +100,7 @@ func editLine(line string, k key) (string, bool) {
 	return line, false
 }
 
-// keyHelp is the help text about keys, by line.
+// keyHelp explains the keys. Each entry is one line of the help.
 var keyHelp = strings.Split(`q, Ctrl-C        quit
 j, k, arrows     scroll by a line
 Space, b, Pages  scroll by a page

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// topPage is the displayed form of a sample.
+// topPage formats a sample for display.
 type topPage struct {
 	*sample
 	order  digest.Order
@@ -18,7 +18,7 @@ type topPage struct {
 	width int
 }
 
-// hangingIndent is the indentation of a wrapped line after its first row.
+// hangingIndent is the indentation of the second and all further rows of a wrapped line.
 const hangingIndent = 4
 
 // header returns the lines that do not scroll. They show the daemon and the verdict.
@@ -41,7 +41,7 @@ func (p *topPage) header() []styledLine {
 		verdict.wrap(p.width, hangingIndent)...)
 }
 
-// body returns the lines that scroll. Causes come before numbers.
+// body returns the lines that scroll. It puts the causes of waits before the numbers.
 func (p *topPage) body() []styledLine {
 	lines := append(p.causeLines(), p.trafficLines()...)
 	lines = append(lines, p.waitLines()...)
@@ -224,7 +224,7 @@ func peerState(peer *digest.Peer) (string, style) {
 	return "idle", faint
 }
 
-// formatRate formats value, one of the rates r. It returns a dash if the rates are unknown.
+// formatRate formats value, which is one of the rates in r. It returns a dash if the rates are unknown.
 func formatRate(r *digest.Rates, value float64) string {
 	if !r.Known {
 		return "-"

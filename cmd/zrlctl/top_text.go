@@ -7,10 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// maxSpanLen is the maximum number of characters in a span.
+// maxSpanLen is the maximum length of a span in characters.
 const maxSpanLen = 1000
 
-// style is a text style of a terminal: the parameters of an SGR sequence.
+// style is a text style for a terminal, written as the parameters of an SGR sequence.
 type style string
 
 const (
@@ -24,7 +24,7 @@ const (
 	inverse style = "7"
 )
 
-// span is a piece of a line. Characters that would move the cursor are omitted from the output.
+// span is a part of a line in one style. Characters that would move the cursor are omitted when it is drawn.
 type span struct {
 	text  string
 	style style
@@ -74,7 +74,7 @@ func (l styledLine) wrap(width, indent int) []styledLine {
 	return append(lines, line)
 }
 
-// drawTo writes the part of a line that fits in width. colours enables colors.
+// drawTo writes the part of a line that fits in the given width. The parameter colours enables colors.
 func (l styledLine) drawTo(b *strings.Builder, width int, colours bool) {
 	for _, s := range l {
 		if width <= 0 {

@@ -29,7 +29,7 @@ func notifyResize(resized chan<- struct{}) func() {
 	}
 }
 
-// stopDelay is the maximum time until a stop signal takes effect.
+// stopDelay is the maximum time that a stop signal takes to stop the process.
 const stopDelay = 100 * time.Millisecond
 
 // suspend stops all processes of the shell job, as Ctrl-Z does, until the shell continues the job. Without a

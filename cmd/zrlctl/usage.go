@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
-// syntaxError is an error in the syntax of the command line. The command's usage is printed after the error.
+// syntaxError reports invalid syntax of the command line. The command's usage is printed after it.
 type syntaxError struct{ error }
 
 func syntaxErrorf(format string, args ...any) error { return &syntaxError{fmt.Errorf(format, args...)} }
@@ -26,8 +26,8 @@ func usageLine(cmd *cobra.Command) string {
 	return line + fmt.Sprintf("; %s --help describes it", cmd.CommandPath())
 }
 
-// argCount returns a function that checks the number of a command's arguments: at least least and, unless most is
-// negative, at most most.
+// argCount returns a function that checks how many arguments a command receives. There must be at least least arguments
+// and, unless most is negative, at most most.
 func argCount(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -63,7 +63,7 @@ user; otherwise as zrlctl.`,
 	return cmd
 }
 
-// why queries the states of daemons and jobs and explains their waits.
+// why queries the states of daemons and jobs, and explains why their ranks wait.
 type why struct {
 	rank       int // or -1
 	daemons    []string
@@ -105,7 +105,7 @@ func causesText(s *state.Status) string {
 	return "CAUSES\n  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n"
 }
 
-// diagnosisError returns the error that determines the exit code for a diagnosis.
+// diagnosisError returns an error that gives the command the right exit code for the diagnosis.
 func diagnosisError(d *diagnosis.Diagnosis) error {
 	switch {
 	case len(d.Findings) > 0:
@@ -162,8 +162,8 @@ func (w *why) diagnose(ctx context.Context) (*diagnosis.Diagnosis, error) {
 	return d, nil
 }
 
-// askingRank returns the rank of a job that should query the ranks on other hosts: a rank that has answered. For a
-// daemon, which chooses the rank itself, it returns query.AnyRank.
+// askingRank returns the rank that should query the ranks on other hosts. For a job, it returns a rank that has
+// answered; for a daemon, which chooses the rank itself, it returns query.AnyRank.
 func askingRank(s *state.Status) int {
 	if s.Job == "" || len(s.Ranks) == 0 {
 		return query.AnyRank

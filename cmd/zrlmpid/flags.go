@@ -91,7 +91,7 @@ func printFlags(out io.Writer, set *flag.FlagSet) {
 	})
 }
 
-// syntaxError is an error in the syntax of the command line. The usage is printed after the error.
+// syntaxError reports invalid syntax of the command line. The usage is printed after it.
 type syntaxError struct{ error }
 
 func syntaxErrorf(format string, args ...any) error { return &syntaxError{fmt.Errorf(format, args...)} }

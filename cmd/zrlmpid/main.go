@@ -41,7 +41,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run implements main. Its parameters replace the process's arguments and standard streams.
+// run implements main. It receives the command line and the standard streams as parameters, so that tests can replace
+// them.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	f, err := parseFlags(args, stderr)
 	switch {
@@ -106,7 +107,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitOK
 }
 
-// exitCode returns the exit code of a daemon that could not run. exitUsage means that only a change of the
+// exitCode returns the exit code for a daemon that could not run. It returns exitUsage if only a change of the
 // configuration can fix the error, so that a service manager does not restart the daemon.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[*config.Error](err); ok {
@@ -118,7 +119,8 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// errTemporary is appended to errors whose cause may disappear, such as an address that is not configured yet.
+// errTemporary is appended to an error whose cause may disappear without a change of the configuration, such as an
+// address that is not configured yet.
 var errTemporary = errors.New("exit code 1: zrlmpid.service restarts it every second, until it succeeds or is stopped")
 
 // underSystemd reports whether systemd started this process as part of a unit.
@@ -144,7 +146,7 @@ func stateDirectory() string {
 	return directory
 }
 
-// logFlushTimeout is the maximum time for writing the last lines of the log.
+// logFlushTimeout limits the time for writing the last lines of the log before the daemon exits.
 const logFlushTimeout = 500 * time.Millisecond
 
 // checkSummary returns the text that --check-config prints for a valid configuration.

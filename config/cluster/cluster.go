@@ -19,8 +19,8 @@ type Cluster struct {
 	Nodes []Node
 	// FPGAs lists the FPGA ranks in file order, in which upstream's collectives group them.
 	FPGAs []int
-	// ComOpt is upstream's optimisation level for communication. The default is 1 in a cluster file, as in upstream's
-	// compiler, and 0 in the resource manager's answer. From level 1 on, collectives use trees.
+	// ComOpt is the level at which upstream optimises communication. From level 1 on, collectives use trees. The
+	// default is 1 in a cluster file, as in upstream's compiler, and 0 in the resource manager's answer.
 	ComOpt int
 
 	// source maps keys to lines of the file. unknownKeyErrs contains an error for each unused key of a cluster file.
@@ -49,8 +49,8 @@ type Node struct {
 	Addr netip.Addr
 }
 
-// Error is a single problem of a file or of the options for it. Key is the place in the file, such as
-// "nodes[2].node_ip", or the name of an option, for which File is empty.
+// Error describes a single problem of a file or of the options for reading it. Key is a place in the file, such as
+// "nodes[2].node_ip". For an option, Key is its name and File is empty.
 type Error = config.Error
 
 func (c *Cluster) errorf(key, format string, args ...any) error {

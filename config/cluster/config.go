@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// Options are choices that a file leaves open.
+// Options holds the choices that the file of a cluster does not determine.
 type Options struct {
 	// Addresses are assigned to the ranks of a cluster file, in rank order. The resource manager's answer includes
 	// addresses, and Config rejects a Pool for it.

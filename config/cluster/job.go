@@ -7,10 +7,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
-// JobOptions are choices that a file leaves open for a job.
+// JobOptions holds the choices for a job that the file of a cluster does not determine.
 type JobOptions struct {
-	// Addresses is as in Options. By default, the ranks of a job that runs only on this host, without FPGAs or with
-	// stand-ins for them, get the addresses 127.0.0.1, 127.0.0.2 and so on, in rank order.
+	// Addresses has the same meaning as in Options. By default, the ranks get the addresses 127.0.0.1, 127.0.0.2 and so
+	// on, in rank order, if the job runs only on this host, without FPGAs or with stand-ins for them.
 	Addresses Pool
 	// FPGA is as in Options.
 	FPGA []int

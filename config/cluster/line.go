@@ -21,7 +21,7 @@ type CommandLine struct {
 	Rank int
 	// Hosts holds the addresses of all ranks. Ranks other than Rank may have a host name instead.
 	Hosts []string
-	// NumArgs is the number of words of the line. The arguments of the program follow these words.
+	// NumArgs is the number of words in the start-up line. The program's own arguments follow these words.
 	NumArgs int
 }
 

@@ -202,7 +202,8 @@ func (c *Cluster) parseRank(key string, number json.Number) (int, error) {
 	return int(rank), nil
 }
 
-// nodesError returns an error for a type error within nodes. The offset of a type error is not an offset in the file.
+// nodesError describes a type error within nodes. It reports no line, because the offset in such an error does not
+// refer to the whole file.
 func (c *Cluster) nodesError(err error) error {
 	key := "nodes"
 	var t *json.UnmarshalTypeError
@@ -212,7 +213,7 @@ func (c *Cluster) nodesError(err error) error {
 		}
 		return c.errorf(key, "want %s here, not %s", jsonTypeName(t), strictyaml.Shorten(t.Value))
 	}
-	// The only remaining error is a rank that is not a json.Number.
+	// Any other error means that a rank is not a json.Number.
 	return c.errorf(key, "a rank in it is not a number: ranks are whole numbers from 0")
 }
 
@@ -235,7 +236,7 @@ func jsonError(name string, text []byte, err error) error {
 	return e
 }
 
-// jsonRemedy returns the remedy for a syntax error reported by the JSON library.
+// jsonRemedy suggests a remedy for a syntax error that the JSON library has reported.
 func jsonRemedy(problem string) string {
 	for _, r := range []struct{ problem, remedy string }{
 		{"unexpected end", `write {"nodes": {"cpu": [ranks], "fpga": [ranks]}}`},
@@ -259,7 +260,7 @@ type lineFinder struct {
 	text    []byte
 	decoder *json.Decoder
 	lines   map[string]int
-	// counted is the offset up to which lines have been counted, and line is the line number there.
+	// counted is the offset up to which lines have been counted, and line is the number of the line at that offset.
 	counted, line int
 }
 

@@ -106,7 +106,7 @@ func checkLimits(problems *strictyaml.Problems, key string, all []Decision) {
 	}
 }
 
-// checkMedians checks the medians, which are informative only.
+// checkMedians checks the medians. They must be complete, although they do not affect the decisions.
 func checkMedians(problems *strictyaml.Problems, key string, of coll.Collective, e *Entry) {
 	for i := range e.Bytes {
 		if e.Bytes[i] < 0 || i > 0 && e.Bytes[i] <= e.Bytes[i-1] {

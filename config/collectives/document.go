@@ -56,7 +56,7 @@ func (d *Document) ForEachClass(f func(choice.Class, *ClassTable)) {
 	}
 }
 
-// Measured describes the origin of the medians. It is informative only.
+// Measured describes where the medians were measured. It does not affect the decisions.
 type Measured struct {
 	CPU     string `yaml:"cpu,omitempty" json:"cpu,omitempty"`
 	Cores   int    `yaml:"cores,omitempty" json:"cores,omitempty"`
@@ -82,11 +82,11 @@ type Link struct {
 	Beta  float64 `yaml:"beta" json:"beta"`
 }
 
-// Entry is a collective for one number of ranks.
+// Entry describes a collective for one number of ranks.
 type Entry struct {
 	Collective Collective `yaml:"collective" json:"collective"`
 	Ranks      int        `yaml:"ranks" json:"ranks"`
-	// Decisions lists the decisions in order of MaxBytes. The MaxBytes of the last decision is nil.
+	// Decisions lists the decisions in ascending order of MaxBytes, which is nil in the last decision.
 	Decisions []Decision `yaml:"choose" json:"choose"`
 	// Bytes lists the measured lengths, as in Call.Bytes, and Medians holds the results.
 	Bytes   []int    `yaml:"bytes,flow,omitempty" json:"bytes,omitempty"`
@@ -165,7 +165,7 @@ func (c *Collective) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Table is a choice.Table with the document that it was made from.
+// Table is a choice.Table that also contains the document from which it was made.
 type Table struct {
 	*choice.Table
 	doc  Document

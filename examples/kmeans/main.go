@@ -71,7 +71,7 @@ func divide(ctx context.Context, world *mpi.Comm) error {
 	return nil
 }
 
-// randomVectors returns fixed vectors, in as many heaps as there are clusters.
+// randomVectors returns the same vectors on every call. They form as many heaps as there are clusters.
 func randomVectors() []int32 {
 	const space, width = 1000, 100 // the width of a heap, and the maximum distance of its centre from 0
 	random := rand.New(rand.NewPCG(1, 0))

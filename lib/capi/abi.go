@@ -26,7 +26,7 @@ const (
 var kindNames = [numKinds]string{"communicator", "group", "datatype", "operation", "request", "error handler", "info",
 	"key", "message", "session"}
 
-// abi describes the handles, statuses and constants that the callers of a library use.
+// abi describes the handles, statuses and constants that the callers of a library have been compiled with.
 type abi struct {
 	constants map[string]int64
 	// handleLen is the length of a handle in bytes. In all ABIs, keyvals are ints.
@@ -46,8 +46,8 @@ type abi struct {
 // statusLayout holds the size and field offsets of a status.
 type statusLayout struct {
 	size, source, tag, err uintptr
-	// low and high are the offsets of the two words of the number of bytes. The high word holds the bits from 32 on,
-	// shifted left by one; its bit 0 is set if the request was cancelled.
+	// low and high are the offsets of the two words that contain the number of bytes. The high word holds the bits from
+	// 32 on, shifted left by one, because its bit 0 reports whether the request was cancelled.
 	low, high uintptr
 }
 
@@ -68,7 +68,8 @@ var mpichTable string
 //go:embed abi/standard.txt
 var standardTable string
 
-// constants returns the numbers named in the table of an ABI, without MPI_. Handles of type int are sign-extended.
+// constants returns the constants in an ABI's table by name, without the prefix MPI_. Handles of type int are
+// sign-extended.
 func constants(table string) map[string]int64 {
 	list, ints := make(map[string]int64, 512), map[string]bool{}
 	for line := range strings.Lines(table) {
@@ -120,7 +121,7 @@ func newABI(which ABI) *abi {
 	return a
 }
 
-// handle returns the handle in an argument. If the ABI has int handles, they arrive sign-extended.
+// handle returns a handle passed as an argument. If the ABI has int handles, they arrive sign-extended.
 func (a *abi) handle(k kind, v int64) uint64 {
 	if a.handleLen == 4 || k == kindKeyval {
 		return uint64(uint32(v))

@@ -9,20 +9,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// args holds the arguments of a call. It is reused for later calls.
+// args holds the arguments of one call. Later calls reuse it, so that calls do not allocate memory.
 type args struct {
 	lib  *Library
 	list *[maxArgs]uint64
 	*callEntry
 	// largeCounts is set if counts in memory have 64 bits, as in calls whose names end in _c.
 	largeCounts bool
-	// comm is the communicator whose error handler handles errors of the call, or nil.
+	// comm is the communicator whose error handler handles the errors of this call, or nil.
 	comm *comm
-	// handler is the error handler of a call whose object is not a communicator, and nil in other calls. handlerOwner
-	// is the handle of that object.
+	// handler is the error handler for a call on an object that is not a communicator. It is nil for all other calls.
+	// handlerOwner is the handle of the object.
 	handler      *errhandler
 	handlerOwner uint64
-	// inheritedBuffer is the send buffer of the session that a group or communicator argument comes from, or nil.
+	// inheritedBuffer is the send buffer of the session from which a group or communicator argument was made, or nil.
 	inheritedBuffer *mpi.SendBuffer
 	// skipHandler is set if the call returns its error without calling an error handler.
 	skipHandler bool
@@ -177,7 +177,8 @@ func (a *abi) peer(r int) int {
 	}
 }
 
-// root returns the root of a collective call. On an intercommunicator, it may be MPI_ROOT or MPI_PROC_NULL.
+// root returns the root of a collective call. For an intercommunicator, the result may also be MPI_ROOT or
+// MPI_PROC_NULL.
 func (a *args) root(i int) int {
 	if a.int(i) == a.lib.abi.root {
 		return mpi.Root
@@ -216,8 +217,8 @@ func (a *args) countAndType(i int) (int64, *datatype.Type) {
 	return a.elementCount(i), t
 }
 
-// messageType returns the datatype of n elements of a message. Like MPICH, it accepts MPI_DATATYPE_NULL for no
-// elements, because programs rely on it.
+// messageType returns the datatype for n elements of a message. Like MPICH, it accepts MPI_DATATYPE_NULL if n is 0,
+// because some programs pass it.
 func (l *Library) messageType(n int64, h uint64) *datatype.Type {
 	if n == 0 && h == l.abi.null[kindDatatype] {
 		return l.byteType
@@ -239,7 +240,8 @@ func (a *args) bufferAt(i int, n int64, t *datatype.Type) mpi.Buffer {
 	return mpi.Foreign.MemoryBuffer(a.pointer(i), n, t)
 }
 
-// repeatedBuffer returns a buffer with times consecutive copies of the elements that the arguments describe.
+// repeatedBuffer returns a buffer that is times as long as the arguments describe: the elements follow each other that
+// often.
 func (a *args) repeatedBuffer(i int, times int64) mpi.Buffer {
 	n, t := a.countAndType(i + 1)
 	return a.scaledBuffer(i, n, t, times)
@@ -381,7 +383,7 @@ func (l *Library) setStatus(p unsafe.Pointer, status *mpi.Status) {
 	l.setBytes(p, status.Bytes, status.Cancelled)
 }
 
-// unknownBytes encodes an unknown length of a message.
+// unknownBytes is the number of bytes in a status that means that the length of the message is unknown.
 const unknownBytes = 1<<62 - 1
 
 func (l *Library) setBytes(p unsafe.Pointer, n int64, cancelled bool) {
@@ -397,7 +399,7 @@ func (l *Library) setBytes(p unsafe.Pointer, n int64, cancelled bool) {
 	*(*uint32)(unsafe.Add(p, layout.high)) = high
 }
 
-// statusAt reads from a status the fields that only this library writes.
+// statusAt reads those fields of a status that only this library writes.
 func (l *Library) statusAt(p unsafe.Pointer) mpi.Status {
 	layout := &l.abi.status
 	high := *(*uint32)(unsafe.Add(p, layout.high))

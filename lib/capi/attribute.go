@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
-// object is an object with attributes: a communicator or a datatype.
+// object is implemented by the objects that have attributes: communicators and datatypes.
 type object interface {
 	handleOf() uint64
 	attributesOf() *caching.Attributes[object]
@@ -20,14 +20,14 @@ func (c *comm) attributesOf() *caching.Attributes[object]  { return &c.attribute
 func (t *dtype) handleOf() uint64                          { return t.handle }
 func (t *dtype) attributesOf() *caching.Attributes[object] { return &t.attributes }
 
-// keyval is a key made by the program.
+// keyval describes a key that the program has made.
 type keyval struct {
 	*caching.Key[object]
 	kind kind
 }
 
-// keyvals holds all keys made by the program. After a key is freed, it can still be used to read or delete
-// attributes.
+// keyvals holds all keys that the program has made, including freed ones, because a freed key can still be used to read
+// or delete attributes.
 type keyvals struct {
 	mu   sync.Mutex
 	list []keyval
@@ -126,8 +126,8 @@ func (a *args) objectAndKey(of func() (object, kind)) (object, *caching.Key[obje
 	return o, a.keyval(a.int(1), which)
 }
 
-// attributeError returns the error for a failed change of attributes: an invalid key, or the error of a user
-// callback.
+// attributeError returns the error for a change of attributes that failed because of an invalid key or because a user
+// callback returned an error.
 func attributeError(err error) error {
 	if errors.Is(err, caching.ErrKey) {
 		return errorf(mpi.ErrKeyval, "%v", err)

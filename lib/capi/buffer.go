@@ -8,15 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sendBuffer is the buffer for buffered sends on the rank, a communicator or a session (MPI 4.1, section 3.6). Messages
-// are copied to other memory; the library keeps the program's memory only to return it.
+// sendBuffer is the buffer that a program has attached for buffered sends on the rank, a communicator or a session (MPI
+// 4.1, section 3.6). The library copies messages to other memory, and keeps the program's memory only to return it.
 type sendBuffer struct {
 	*mpi.SendBuffer
 	memory unsafe.Pointer
 }
 
-// The arguments of a call for a communicator or a session are the object, followed by the arguments of the
-// corresponding call for the rank.
+// In calls for a communicator or a session, the first argument is that object. The other arguments are the same as in
+// the corresponding call for the rank.
 var _ = add(map[string]implementation{
 	"Buffer_attach":         func(a *args) { a.attachBuffer(&a.lib.buffer, 0) },
 	"Buffer_detach":         func(a *args) { a.detachBuffer(&a.lib.buffer, 0) },
@@ -51,7 +51,7 @@ func (a *args) commBuffer() *sendBuffer {
 
 func (a *args) sessionBuffer() *sendBuffer { return &a.session(a.handle(0, kindSession)).buffer }
 
-// close detaches the buffer, if one is attached, at the end of the rank, communicator or session that uses it.
+// close detaches the buffer, if one is attached, when the rank, communicator or session that uses it ends.
 func (b *sendBuffer) close() error {
 	b.memory = nil
 	if _, err := b.Detach(context.Background()); mpi.ClassOf(err) != mpi.ErrBuffer {

@@ -12,7 +12,7 @@ import (
 // whose name begins with I, which returns a request; and one whose name ends in _init, which also takes an info
 // and returns a persistent request. The arguments of all forms are decoded in the same way.
 type collectiveCall struct {
-	// kind is the collective to report to the other members if the call is rejected, or 0 if they are not
+	// kind is the collective that is reported to the other members if the call is rejected. It is 0 if they are not
 	// notified.
 	kind   coll.Collective
 	decode func(a *args, o *operands)
@@ -165,8 +165,8 @@ func (a *args) gather(o *operands) {
 	}
 }
 
-// blocks decodes a buffer with n blocks: its address, an array of counts, and an array of displacements in
-// extents.
+// blocks decodes a buffer that consists of n blocks. Its arguments are an address, an array of counts, and an array of
+// displacements in extents.
 func (a *args) blocks(n, buf, counts, displs, of int) mpi.Blocks {
 	lengths := a.countArray(counts, n)
 	at := a.countArray(displs, n)
@@ -330,8 +330,8 @@ func (a *args) reduceScatterBlock(o *operands) {
 	a.setScatterReduce(o, r, n, n*int64(o.Size()))
 }
 
-// setScatterReduce sets the operands of a reduction over all elements, from which the caller receives own elements. If
-// the call is in place, recvbuf holds all elements.
+// setScatterReduce sets the operands for a reduction over all elements, from which the caller receives own elements of
+// the result. If the call is in place, recvbuf initially holds all elements.
 func (a *args) setScatterReduce(o *operands, r *reduction, own, all int64) {
 	if a.inPlace(0) {
 		own = all

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/caching"
 )
 
-// comm is a communicator, with state that only C programs use.
+// comm is a communicator together with the state that only C programs use.
 type comm struct {
 	*mpi.Comm
 	lib        *Library
@@ -33,7 +33,7 @@ func (c *comm) handler() *errhandler {
 
 var _ = add(map[string]implementation{
 	"Comm_size": func(a *args) { a.setInt(1, a.communicator(0).Size()) },
-	// No program has a parent, because the library cannot start processes. Programs ask for it anyway.
+	// No program has a parent, because the library cannot start processes. Nevertheless, programs query the parent.
 	"Comm_get_parent":   func(a *args) { a.setHandle(0, a.lib.abi.null[kindComm]) },
 	"Comm_rank":         func(a *args) { a.setInt(1, a.communicator(0).Rank()) },
 	"Comm_dup":          (*args).commDup,
@@ -77,7 +77,8 @@ func (l *Library) setWorld(world *mpi.Comm) {
 	*l.fixedAttrs[int(l.abi.constants["UNIVERSE_SIZE"])] = int32(world.Size())
 }
 
-// clearSelf deletes the attributes of MPI_COMM_SELF, whose delete functions serve programs as callbacks at their end.
+// clearSelf deletes the attributes of MPI_COMM_SELF. Programs use the delete functions of these attributes as callbacks
+// that run when the program ends.
 func (l *Library) clearSelf() error {
 	return l.self.attributes.Clear(l.self)
 }
@@ -110,7 +111,7 @@ func (c *comm) init(a *args, made *mpi.Comm, handle uint64, from *comm) {
 	}
 }
 
-// setComm stores a handle for a communicator made from the communicator of the call.
+// setComm stores a handle for a communicator that was made from the call's communicator argument.
 func (a *args) setComm(i int, made *mpi.Comm) { a.newComm(i, made, a.comm) }
 
 func (a *args) commDup() {
@@ -198,8 +199,8 @@ func (a *args) splitType() mpi.SplitType {
 	panic(failf(mpi.ErrArg, "split type %d does not exist", a.int(1)))
 }
 
-// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD, for ranks that share a directory, as ranks on the same host
-// do.
+// mpichNeighborhood is MPICH's MPIX_COMM_TYPE_NEIGHBORHOOD. It selects the ranks that share a directory, as ranks on
+// the same host do.
 const mpichNeighborhood = 4
 
 // infoHint returns the value of a key in an info, or "".
@@ -219,7 +220,7 @@ func (a *args) infoHint(i int, key string) string {
 // commIdup implements MPI_Comm_idup(comm, newcomm, request).
 func (a *args) commIdup() {
 	c := a.communicator(0)
-	// Finish all checks before the calls of the other members can complete.
+	// Finish all checks before the duplication begins, because the calls of the other members can then complete.
 	var d *comm
 	var handle uint64
 	err := attempt(func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// dtype is a datatype, with state that only C programs use.
+// dtype is a datatype together with the state that only C programs use.
 type dtype struct {
 	*datatype.Type
 	handle uint64
@@ -21,8 +21,8 @@ type dtype struct {
 	// combiner and integers are set for predefined datatypes that MPI_Type_get_envelope reports as constructed.
 	combiner string
 	integers []int
-	// reductionType is the element type in predefined operations, if it differs from Type, as for pairs with padding at
-	// the end.
+	// reductionType is the type that predefined operations use for an element. It is set only if it differs from Type,
+	// as for pairs with padding at the end.
 	reductionType *datatype.Type
 	committed     bool
 	attributes    caching.Attributes[object]
@@ -35,7 +35,7 @@ func (t *dtype) bytesForElements(n int64) int64 {
 		return 0
 	}
 	bytes := n / per * t.Size()
-	// The remaining basic elements are part of one more element. Find the shortest part that contains them.
+	// The remaining basic elements are only a part of the next element. Find the shortest beginning that contains them.
 	low, high := int64(0), t.Size()
 	for low < high {
 		mid := (low + high) / 2
@@ -133,7 +133,7 @@ var basicTypes = []struct {
 	{"LB UB", 0, 1, 0},
 }
 
-// pairTypes lists the datatypes of a value and an int whose elements have padding.
+// pairTypes lists the datatypes that consist of a value and an int and contain padding.
 var pairTypes = []struct {
 	name        string
 	value, size int64 // size of the value, and of the pair including padding
@@ -172,7 +172,7 @@ func (l *Library) defineDatatype(name string, t, combined *datatype.Type) {
 	}
 }
 
-// mustType returns a new datatype, or fails the call.
+// mustType returns a new datatype. If the datatype cannot be made, mustType fails the call.
 func mustType(t *datatype.Type, err error) *datatype.Type {
 	if err != nil {
 		panic(failf(mpi.ErrArg, "%v", err))
@@ -189,7 +189,7 @@ func (a *args) setDatatype(i int, made *datatype.Type) {
 	t.Type, t.handle = made, handle
 }
 
-// firstCount returns the first argument of a call, the length of its arrays.
+// firstCount returns the first argument of a call, which is the length of the arrays in the other arguments.
 func (a *args) firstCount() int { return max(int(a.count(0)), 0) }
 
 // lengthsAndDispls reads the arrays in arguments 1 and 2. Their length is in argument 0.
@@ -334,7 +334,8 @@ type elementsAt struct {
 	count int64
 }
 
-// elementsArg decodes elements in memory. It also decodes a communicator, unless the index comm is −1.
+// elementsArg decodes the arguments that describe elements in memory. It also decodes the communicator at index comm,
+// unless comm is −1.
 func (a *args) elementsArg(buf, count, of, comm int) (elementsAt, *dtype) {
 	if comm >= 0 {
 		a.communicator(comm)

@@ -63,7 +63,7 @@ func (l *Library) initOnce() error {
 	return err
 }
 
-// addUser adds a user of the rank. The first user starts the rank.
+// addUser records that the rank has one more user, which is MPI_Init or a session. The first user starts the rank.
 func (l *Library) addUser() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +104,9 @@ func (l *Library) addUser() error {
 	return nil
 }
 
-// removeUser removes a user of the rank. When the last user is gone, the rank ends. If the program uses sessions,
-// however, the rank waits for another user, because after its end it could not rejoin the launcher and the other ranks.
+// removeUser records that the rank has one user less. The rank ends with its last user. If the program uses sessions,
+// however, the rank waits for another user instead, because it could not rejoin the launcher and the other ranks after
+// its end.
 func (l *Library) removeUser() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

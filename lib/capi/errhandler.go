@@ -11,8 +11,8 @@ type errhandler struct {
 	handle   uint64
 	action   handlerAction
 	function unsafe.Pointer
-	// refCount is the number of objects that use the handler, plus the number of times that the program must still free
-	// it.
+	// refCount is the number of objects that use the handler, plus the number of handles that the program has yet to
+	// free.
 	refCount int
 }
 
@@ -100,7 +100,8 @@ func (l *Library) retain(h *errhandler) {
 	h.refCount++
 }
 
-// release removes a use of a handler. With its last use, a handler made by the program is removed too.
+// release records that an object no longer uses a handler. If this was the last use, release also removes a handler
+// made by the program.
 func (l *Library) release(h *errhandler) {
 	if h == nil || h.action != actionCall {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Error classes that package mpi does not have.
+// Error classes that the standard defines and package mpi lacks.
 const (
 	errUnsupported mpi.Class = 1000 + iota
 	errInfoKey
@@ -26,7 +26,7 @@ var extraClassNames = map[mpi.Class]string{
 	errSession: "ERR_SESSION", errConversion: "ERR_CONVERSION",
 }
 
-// callError is an error detected in this package.
+// callError is returned for an error that this package itself has detected.
 type callError struct {
 	class mpi.Class
 	text  string
@@ -43,7 +43,7 @@ func errorf(class mpi.Class, format string, args ...any) error {
 // attempt recovers it.
 type failure struct{ err error }
 
-// failf returns a failure of the given class.
+// failf returns a failure with an error of the given class.
 func failf(class mpi.Class, format string, args ...any) failure {
 	return failure{errorf(class, format, args...)}
 }
@@ -97,8 +97,8 @@ type codes struct {
 	// texts holds the texts of the most recent errors. Text n is at index n modulo the length.
 	texts    [maxTexts]string
 	lastText int
-	// addedTexts maps the program's codes to their texts, and classOf maps them to their classes. codeCounts holds the
-	// number of codes of each class.
+	// addedTexts maps the codes that the program has added to their texts, and classOf maps these codes to their
+	// classes. codeCounts holds the number of codes in each class.
 	addedTexts map[int]string
 	classOf    map[int]int
 	codeCounts map[int]int
@@ -170,7 +170,7 @@ func (c *codes) code(err error) int {
 	return c.lastText<<classBits | number
 }
 
-// codedError is an error that already has a code.
+// codedError is an error whose code is already known.
 type codedError struct {
 	code int
 	text string

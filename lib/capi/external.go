@@ -15,7 +15,8 @@ import (
 // The standard's format external32 (section 14.5.2) stores numbers with the most significant byte first. For
 // some types, their size differs from the size on this machine.
 
-// number describes a number in a basic datatype: its size in memory and in external32, and how to convert it.
+// number describes how a number of a basic datatype is stored: its size in memory and in external32, and the conversion
+// between the two.
 type number struct {
 	native, external int
 	form             numberForm

@@ -7,8 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Calls that find a datatype for Fortran's numbers by precision and range. These datatypes correspond to
-// gfortran's kinds.
+// These calls select a datatype for Fortran's numbers by precision and range. The datatypes correspond to gfortran's
+// kinds.
 var _ = add(map[string]implementation{
 	"Type_create_f90_integer": func(a *args) { a.fortranType(integerKinds, "F90_INTEGER", a.int(0)) },
 	"Type_create_f90_real":    func(a *args) { a.fortranType(realKinds, "F90_REAL", a.int(0), a.int(1)) },
@@ -37,7 +37,8 @@ type fortranNumbers struct {
 	types map[numberKind]*dtype
 }
 
-// handle returns the handle of the datatype made from of, and whether there is such a datatype.
+// handle returns the handle of the datatype that was made from the datatype of. It reports whether there is such a
+// datatype.
 func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,8 +50,8 @@ func (n *fortranNumbers) handle(of *datatype.Type) (uint64, bool) {
 	return 0, false
 }
 
-// fortranType finds the first kind that has at least the wanted digits and power of ten. MPI_UNDEFINED matches
-// every kind.
+// fortranType returns the first kind that has at least the wanted number of digits and power of ten. MPI_UNDEFINED
+// accepts any value.
 func (a *args) fortranType(kinds []numberKind, combiner string, wanted ...int) {
 	last := len(wanted) - 1
 	least := numberKind{power: wanted[last], name: combiner}

@@ -88,7 +88,8 @@ func (a *args) fastComm(i int) *comm {
 	return a.comm
 }
 
-// fastBuffer is like repeatedBuffer, for counts that cannot overflow when multiplied by the number of ranks.
+// fastBuffer is like repeatedBuffer, but only for counts that do not overflow when they are multiplied by the number of
+// ranks.
 func (a *args) fastBuffer(i int, times int64) (b mpi.Buffer, ok bool) {
 	n, t := a.count(i+1), a.lib.types.get(a.handle(i+2, kindDatatype))
 	if t == nil || !t.committed || uint64(n) > math.MaxInt32 || a.inPlace(i) {

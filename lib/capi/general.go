@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// generalized is a generalized request. The program completes it or, if it has no functions, the library does.
+// generalized is a generalized request. The program completes it; if the request has no functions, the library does.
 type generalized struct {
 	lib                                    *Library
 	queryFunc, freeFunc, cancelFunc, extra unsafe.Pointer

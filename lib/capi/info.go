@@ -100,7 +100,7 @@ func (a *args) infoDelete() {
 	n.pairs = slices.Delete(n.pairs, i, i+1)
 }
 
-// lookupValue looks up the key in argument 1.
+// lookupValue returns the value of the key in argument 1.
 func (a *args) lookupValue() (value string, found bool) {
 	n := a.info()
 	key := a.keyArg(1)

@@ -20,7 +20,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Callbacks calls functions of the program, given their addresses. Handles have the ABI's values.
+// Callbacks calls functions of the program by their addresses. The handles that it passes have the ABI's values.
 type Callbacks interface {
 	// Reduce calls a function passed to MPI_Op_create.
 	Reduce(f, in, inout unsafe.Pointer, count int64, wide bool, datatype uint64)
@@ -34,8 +34,8 @@ type Callbacks interface {
 	GeneralQuery(f, extra, status unsafe.Pointer) (code int)
 	GeneralFree(f, extra unsafe.Pointer) (code int)
 	GeneralCancel(f, extra unsafe.Pointer, complete bool) (code int)
-	// LongDouble applies an operation of the standard to numbers of a type that Go does not have. It returns
-	// false if it cannot.
+	// LongDouble applies a predefined operation to numbers whose type Go lacks. It returns false if it does not support
+	// the operation.
 	LongDouble(operation, datatype string, in, inout unsafe.Pointer, count int64) bool
 	// Flush flushes the program's standard output.
 	Flush()
@@ -48,7 +48,7 @@ type Callbacks interface {
 	Free(p unsafe.Pointer)
 }
 
-// Library is MPI for the callers of one ABI.
+// Library implements MPI for callers that were compiled for one ABI.
 type Library struct {
 	loadedABI ABI
 	// abiConflict is set if the process has also loaded a library for another ABI.
@@ -74,7 +74,7 @@ type Library struct {
 	fixedAttrs   fixedAttributes
 
 	world, self *comm
-	// buffer is the rank's send buffer, attached by MPI_Buffer_attach.
+	// buffer is the send buffer that MPI_Buffer_attach has attached to the rank.
 	buffer   sendBuffer
 	launcher *pmi.Client
 	// argsPool is a pool of *args.
@@ -88,7 +88,7 @@ type Library struct {
 	// user is gone; it waits for another user until the process exits.
 	usedSessions atomic.Bool
 	atExit       sync.Once
-	// initPhase is the phase of the program with respect to MPI_Init and MPI_Finalize.
+	// initPhase records whether the program has called MPI_Init and MPI_Finalize.
 	initPhase atomic.Int32
 	threads   int
 	// errors receives the text of fatal errors. exit ends the process.
@@ -99,10 +99,10 @@ type Library struct {
 	// byteType is a datatype of one byte. typeHandles maps the ABI's datatypes to their handles.
 	byteType    *datatype.Type
 	typeHandles map[*datatype.Type]uint64
-	// upstream is set for a program written for upstream's CPU library.
+	// upstream is set if the program was written for upstream's CPU library.
 	upstream *upstreamRank
-	// defaultHandler is the error handler for calls without an object. It is also the initial error handler of new
-	// worlds.
+	// defaultHandler is the error handler for calls that have no object. It is also the initial error handler of each
+	// new world.
 	defaultHandler *errhandler
 }
 
@@ -143,8 +143,8 @@ func (l *Library) Loaded(which ABI) {
 	}
 }
 
-// implementation implements a call. It decodes the arguments and writes the results. If the call fails, it
-// panics with a failure.
+// implementation implements one call: it decodes the arguments and writes the results. If the call fails, it panics
+// with a failure.
 type implementation func(*args)
 
 // implemented maps the names of all implemented calls, without the prefix MPI_, to their implementations. Each
@@ -240,7 +240,7 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 
 func (l *Library) dispatch(c *callEntry, list unsafe.Pointer) int {
 	if c.frequent != infrequent && l.phase.Load() == running {
-		// a stays on the stack, because no function is called through a pointer.
+		// The variable a stays on the stack, because no function is called through a pointer.
 		a := args{lib: l, list: (*[maxArgs]uint64)(list), callEntry: c, largeCounts: c.largeCounts}
 		done, err := a.fastPath()
 		switch {
@@ -283,7 +283,7 @@ func (a *args) run() (err error) {
 	return nil
 }
 
-// checkAllowed returns an error if the call is not supported, or not allowed in this phase.
+// checkAllowed returns an error if the library does not support the call, or does not allow it in the current phase.
 func (a *args) checkAllowed() error {
 	switch phase := a.lib.phase.Load(); {
 	case a.impl == nil:
@@ -350,8 +350,8 @@ func (l *Library) abort(code int) {
 	l.exit(code & 0xff)
 }
 
-// startFromEnvironment opens the device that the environment describes: a rank of a launcher's job, a rank of a
-// daemon, a rank of a configuration, or the only rank of a world.
+// startFromEnvironment opens the device that the environment describes: a rank in a job started by a launcher, a rank
+// of a daemon, a rank in a configuration or, by default, the only rank of a world.
 func startFromEnvironment(library *Library) (mpe.Device, error) {
 	ctx := context.Background()
 	config := os.Getenv(job.EnvConfig)
@@ -377,8 +377,8 @@ func startFromEnvironment(library *Library) (mpe.Device, error) {
 	return job.Device(ctx)
 }
 
-// otherLauncher searches for a variable by which a launcher without PMI-1 announces the number of ranks. It
-// returns the variable if that number is greater than one.
+// otherLauncher searches the environment for a variable by which a launcher without PMI-1 announces the number of
+// ranks. It returns the variable's name and value if that number is greater than one.
 func otherLauncher(getenv func(string) string) (name, size string) {
 	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS", "MV2_COMM_WORLD_SIZE"} {
 		if size := getenv(name); size != "" && size != "1" && size != "0" {

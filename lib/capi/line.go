@@ -37,7 +37,7 @@ const (
 	warnAfter = 10 * time.Second
 )
 
-// upstreamRank is the rank of a program for upstream's CPU library.
+// upstreamRank is a rank whose program was written for upstream's CPU library.
 type upstreamRank struct {
 	*cluster.CommandLine
 	watchdog *watchdog
@@ -150,8 +150,8 @@ func (ln *upstreamRank) statistics(now time.Time) string {
 		return ""
 	}
 	var b strings.Builder
-	// Upstream's statistics have the same delimiters. Tools use them to separate the statistics from the
-	// program's output.
+	// The delimiters are those in upstream's statistics. Tools use them to separate the statistics from the program's
+	// output.
 	fmt.Fprintf(&b, ">>>> ZRLMPI statistics: rank %d of %d, %.6f s since MPI_Init\n", ln.dev.Rank(), ln.dev.Size(),
 		now.Sub(ln.startedAt).Seconds())
 	reporter, ok := ln.dev.(interface{ Snapshot() state.Engine })
@@ -211,7 +211,7 @@ func (l *Library) startWatchdog() {
 	})
 }
 
-// endUpstream stores the statistics, and stops the watchdog.
+// endUpstream stores the final statistics, and stops the watchdog.
 func (l *Library) endUpstream() {
 	l.upstream.watchdog.stop()
 	l.upstream.finalStats = l.upstream.statistics(time.Now())

@@ -2,7 +2,7 @@ package capi
 
 import "github.com/zrlmpi/zrlmpid/mpi"
 
-// neighbors decodes the communicator, and returns the numbers of incoming and outgoing edges of the caller.
+// neighbors decodes the communicator, and returns how many edges lead to the caller and how many start there.
 func (a *args) neighbors(o *operands, i int) (in, out int) {
 	c := a.communicator(i)
 	o.comm = c

@@ -19,7 +19,7 @@ type operation struct {
 	function    unsafe.Pointer
 	largeCounts bool
 	commutative bool
-	// oneSided is set if the operation cannot be used in reductions.
+	// oneSided is set if the operation is allowed only in one-sided communication, not in reductions.
 	oneSided bool
 	name     string
 	// reductionCache caches the reductions of a predefined operation. Looking one up by name would take a tenth of the
@@ -27,7 +27,7 @@ type operation struct {
 	reductionCache atomic.Pointer[[]*reduction]
 }
 
-// reduction is an operation on elements of a predefined datatype, expressed in terms of package mpi.
+// reduction is an operation on elements of one predefined datatype, in the form that package mpi uses.
 type reduction struct {
 	datatype    *dtype
 	op          mpi.Op
@@ -119,7 +119,7 @@ func (o *operation) cachedReduction(t *dtype) *reduction {
 	return nil
 }
 
-// newReduction returns the operation of package mpi, and the element type, for an operation on a datatype.
+// newReduction returns the form that package mpi uses for an operation on a datatype, and the type of the elements.
 func (a *args) newReduction(op *operation, t *dtype) (mpi.Op, *datatype.Type) {
 	if op.oneSided {
 		panic(failf(mpi.ErrOp, "MPI_%s is for one-sided communication only", op.name))
@@ -171,8 +171,8 @@ var extraReductions = map[reductionOf]func(in, inout unsafe.Pointer, n int, t *d
 	{"MINLOC", "2DOUBLE_PRECISION"}: located(8, func(in, have float64) bool { return in < have }),
 }
 
-// located combines pairs of floats, each of size bytes. The better value wins; if the values are equal, the
-// lower index does.
+// located returns an operation on pairs of floats, each of size bytes. The better value wins; if both values are equal,
+// the lower index wins.
 func located(size int, better func(in, have float64) bool) func(in, inout unsafe.Pointer, n int,
 	t *datatype.Type) error {
 	read := func(b []byte) float64 {
@@ -193,7 +193,8 @@ func located(size int, better func(in, have float64) bool) func(in, inout unsafe
 	}
 }
 
-// reduceLocal implements MPI_Reduce_local(inbuf, inoutbuf, count, datatype, op). It applies the operation directly.
+// reduceLocal implements MPI_Reduce_local(inbuf, inoutbuf, count, datatype, op). It applies the operation without
+// communication.
 func (a *args) reduceLocal() {
 	r := a.reduction()
 	n := a.elementCount(2)

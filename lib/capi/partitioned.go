@@ -27,7 +27,7 @@ func (a *args) partitionedInit(describe func(c *mpi.Comm, b mpi.Buffer, partitio
 	r.ownDetails, r.comm = &requestDetails{persistent: true, partitioned: p, restart: p.Start}, c
 }
 
-// partitioned returns the partitioned message of a request.
+// partitioned returns the partitioned message that a request stands for.
 func (a *args) partitioned(i int) *mpi.Partitioned {
 	r := must(a.lib.request(a.handle(i, kindRequest)))
 	if r == nil || r.details().partitioned == nil {

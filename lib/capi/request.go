@@ -47,7 +47,7 @@ func (r *request) details() *requestDetails {
 	return r.ownDetails
 }
 
-// active reports whether the request must be waited for.
+// active reports whether there is anything to wait for. For a persistent request that is not started, there is not.
 func (r *request) active() bool {
 	return r.details().generalized != nil || r.Active() || r.details().send.Active()
 }
@@ -77,10 +77,10 @@ func (r *request) finish() (mpi.Status, error) {
 	return st, err
 }
 
-// unsetSource is a special source in a status. For it, setStatus writes only whether the request was cancelled.
+// unsetSource is a source that makes setStatus write only whether the request was cancelled.
 const unsetSource = math.MinInt
 
-// awaitAny waits until at least one of the requests may be done.
+// awaitAny waits until at least one of the requests is probably done. The caller must check which.
 func awaitAny(list []*request) {
 	var few [16]mpi.Request
 	parts, general := few[:0], false
@@ -190,7 +190,7 @@ func (a *args) requestIn() (r *request, p unsafe.Pointer, err error) {
 	return r, p, err
 }
 
-// validRequest returns the request whose handle is element n of an array. The handle must not be
+// validRequest returns the request whose handle is element n in an array. It fails the call if the handle is invalid or
 // MPI_REQUEST_NULL.
 func (a *args) validRequest(p unsafe.Pointer, n int) *request {
 	r := must(a.lib.request(a.lib.handleAt(p, n)))

@@ -8,7 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// requestList reads the requests whose number is in argument 0 and whose array is in argument 1.
+// requestList returns the requests of a call whose argument 0 is their number and whose argument 1 is the array of
+// their handles.
 func (a *args) requestList(few *[fewRequests]*request) (p unsafe.Pointer, list []*request) {
 	n := a.int(0)
 	if n < 0 {
@@ -64,16 +65,16 @@ func (a *args) waitAll(statuses int, wait bool) {
 		}
 		failed = a.recordOutcome(to, i, &st, err, failed)
 	}
-	// Requests that completed before the error have statuses too.
+	// Requests that completed before the error occurred get their statuses as well.
 	check(failed)
 }
 
-// errDepends is the error of a request left pending because another one failed.
+// errDepends is the error reported for a request that is still pending because another one has failed.
 var errDepends = errorf(mpi.ErrPending, "the request is pending: another request of the call failed, on which it "+
 	"may depend. Wait for it again, or cancel it")
 
-// recordOutcome writes the status of one of several requests. failed is the error of the call so far; recordOutcome
-// returns the new one.
+// recordOutcome writes the status of one of several requests that a call waits for. The parameter failed is the call's
+// error so far; recordOutcome returns the new one.
 func (a *args) recordOutcome(to unsafe.Pointer, i int, st *mpi.Status, err, failed error) error {
 	if to != nil {
 		at := unsafe.Add(to, uintptr(i)*a.lib.abi.status.size)

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// session is a user of the rank, as is the program between MPI_Init and MPI_Finalize.
+// session is a user of the rank. The period between MPI_Init and MPI_Finalize counts as a user as well.
 type session struct {
 	handle     uint64
 	errhandler atomic.Pointer[errhandler]
@@ -36,7 +36,7 @@ var _ = add(map[string]implementation{
 	"Intercomm_create_from_groups": (*args).intercommFromGroups,
 })
 
-// processSets lists the names of a session's process sets.
+// processSets lists the names of the process sets that every session has.
 var processSets = [...]string{"mpi://WORLD", "mpi://SELF"}
 
 // session returns a session argument. From then on, that session's error handler handles errors of the call.
@@ -137,8 +137,8 @@ func (a *args) commFromGroup() {
 	a.newHandledComm(4, made, h)
 }
 
-// createFromGroup makes a communicator of the group in argument 0. It derives the tag from the string tag, and also
-// returns that tag and the error handler for the communicator.
+// createFromGroup makes a communicator from the group in argument 0. It derives the tag from a string argument.
+// It also returns that tag and the error handler for the communicator.
 func (a *args) createFromGroup(name, handler int) (h *errhandler, tag int, made *mpi.Comm) {
 	h = a.errhandler(a.handle(handler, kindErrhandler))
 	a.handler, a.handlerOwner = h, a.lib.abi.null[kindComm]

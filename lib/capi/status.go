@@ -30,8 +30,8 @@ func (a *args) statusArg() mpi.Status {
 	return a.lib.statusAt(p)
 }
 
-// statusField returns a pointer to a field of the status in argument 0. The field may contain any value from
-// the program.
+// statusField returns a pointer to one field of the status in argument 0. The program may have stored any value in this
+// field.
 func (a *args) statusField(offset uintptr) *int32 {
 	a.statusArg()
 	return (*int32)(unsafe.Add(a.pointer(0), offset))

@@ -43,7 +43,7 @@ func newTable[T any](a *abi, k kind) *table[T] {
 	return &table[T]{kind: k, base: a.firstHandle[k]}
 }
 
-// define assigns a predefined handle of the ABI to an object.
+// define makes a predefined handle of the ABI refer to an object.
 func (t *table[T]) define(handle uint64, object *T) {
 	e := &t.predefined[handle%predefinedLen]
 	if e.object != nil && e.handle != handle {

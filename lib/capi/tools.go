@@ -58,7 +58,7 @@ func toolCalls() map[string]implementation {
 	return calls
 }
 
-// toolError returns a call that fails with an error of the ABI.
+// toolError returns the implementation of a call that always fails with the given error.
 func toolError(name string) implementation {
 	return func(a *args) { panic(failure{&codedError{int(a.lib.abi.constants[name]), "MPI_" + name}}) }
 }

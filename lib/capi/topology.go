@@ -163,7 +163,7 @@ func (a *args) graphGet() {
 	a.setInts(4, truncate(a.int(2), edges))
 }
 
-// neighborsOf returns the neighbours of a rank in a graph.
+// neighborsOf returns the neighbours that a rank has in a graph.
 func (a *args) neighborsOf() []int { return must(a.communicator(0).GraphNeighbors(a.int(1))) }
 
 // weights reads the weights of n edges, or returns nil if the graph has no weights.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// class is the member of a zrl_arg in which a value is passed.
+// class identifies the member of a zrl_arg through which a value is passed.
 type class string
 
 const (
@@ -123,8 +123,8 @@ func (a *abi) checkTable(table []function) error {
 // the clock, which programs that time themselves do for every message.
 var inlineResults = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
-// shims returns the functions of an ABI. Each function packs its arguments and calls zrl_call, except for the functions
-// in inlineResults.
+// shims returns the C source of the functions of an ABI. Each function packs its arguments and calls zrl_call, except
+// for the functions in inlineResults.
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generatedBy)
@@ -360,7 +360,7 @@ func (c *statusConversion) expression() string {
 		"MPI_SUCCESS)", c.ignored)
 }
 
-// callbackTypes declares the types of the program's functions that the library calls.
+// callbackTypes declares the types for functions of the program that the library calls.
 const callbackTypes = `
 typedef void(MPI_User_function)(void *in, void *inout, int *count, MPI_Datatype *datatype);
 typedef void(MPI_User_function_c)(void *in, void *inout, MPI_Count *count, MPI_Datatype *datatype);

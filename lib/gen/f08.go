@@ -113,7 +113,7 @@ func largeDiffers(f, large function) bool {
 	return len(f.params) != len(large.params)
 }
 
-// f08Type returns the type of an argument, without its attributes.
+// f08Type returns the Fortran type of an argument, without its attributes.
 func f08Type(base string) string {
 	switch base {
 	case "int", "index":

@@ -114,8 +114,8 @@ type fortranShim struct {
 	before, after, values []string
 }
 
-// fortranShim returns the procedure pmpi_x_ of a function. If f08 is set, it returns the procedure for mpi_f08,
-// where that differs.
+// fortranShim returns the procedure pmpi_x_ for the function MPI_X. If f08 is set, it returns the procedure for mpi_f08
+// where that procedure differs.
 func (a *abi) fortranShim(f function, f08 bool) (string, error) {
 	_, large := largeCountName(f)
 	shim := fortranShim{f08: f08 || large}
@@ -316,7 +316,7 @@ func (a *abi) mpifH() string {
 	return b.String()
 }
 
-// fortranValue returns the value of a constant in Fortran, and whether the constant exists in Fortran.
+// fortranValue returns a constant's value in Fortran, and reports whether the constant exists there.
 func fortranValue(c constant) (int64, bool) {
 	switch {
 	case c.typ.pointers > 0 || strings.HasPrefix(c.name, "T_") || strings.HasPrefix(c.name, "F_"):

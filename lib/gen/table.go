@@ -140,7 +140,7 @@ func parseFunction(line string) (function, error) {
 	return f, nil
 }
 
-// parseType parses a type such as [][3]int or **const char.
+// parseType parses the text of a type, such as [][3]int or **const char.
 func parseType(text string) (typeSpec, error) {
 	var spec typeSpec
 	rest := text

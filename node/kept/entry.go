@@ -14,7 +14,7 @@ const (
 	checksumOffset = entryLen - 4
 )
 
-// storedEntry is an entry of the file. Its Instants are values of clock.
+// storedEntry is an entry as stored in the file. Its Instants are times on clock, which all processes share.
 type storedEntry struct {
 	boot [bootLen]byte
 	handshake.SavedState

@@ -17,7 +17,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/privatedir"
 )
 
-// ErrCorrupt means that a file is corrupt, or that its format or version is unknown.
+// ErrCorrupt is returned if a file is corrupt, or if its format or version is unknown.
 var ErrCorrupt = errors.New("not a file of this version, or corrupt")
 
 const (
@@ -64,7 +64,7 @@ func (o Owner) fileName() string {
 	return fmt.Sprintf("rank%d-%s.kept", o.Rank, address)
 }
 
-// encodeHeader returns the header of the owner's file with records for n peers.
+// encodeHeader returns the header of the owner's file, which has records for n peers.
 func (o Owner) encodeHeader(n int) []byte {
 	b := make([]byte, headerLen)
 	copy(b, magic)
@@ -162,7 +162,7 @@ func validEntry(record []byte) (storedEntry, error) {
 	return decodeEntry(record[entriesOffset+int(i)*entryLen:][:entryLen])
 }
 
-// Peer returns the entry of the peer at index i of Open's peers.
+// Peer returns the entry for the peer at index i in the list that was passed to Open.
 func (f *File) Peer(i int) *Entry { return f.entries[i] }
 
 // Close closes the file and the directory. It removes the file if no peer can still depend on its state, because the
@@ -213,7 +213,7 @@ func pruneOldest(dir *privatedir.Dir) {
 type Entry struct {
 	boot   [bootLen]byte
 	record []byte // a record; nil after Close
-	// clockOffset converts Instants of this process to values of clock. It is the value of clock at Instant 0.
+	// clockOffset converts Instants of this process to times on clock. It is the time on clock at Instant 0.
 	clockOffset handshake.Instant
 }
 
@@ -236,7 +236,7 @@ func (e *Entry) Restore(now handshake.Instant) handshake.SavedState {
 	return state
 }
 
-// shiftTimes adds by to all times in state that are set.
+// shiftTimes adds by to each time in state that is set.
 func shiftTimes(state *handshake.SavedState, by handshake.Instant) {
 	if state.In.Progress != handshake.NoMessage {
 		state.In.StepTime += by
@@ -262,7 +262,7 @@ func (e *Entry) Keep(k *handshake.SavedState) {
 	atomic.StoreUint32(index, next) // if the process ends before this, the previous entry stays valid
 }
 
-// Forget discards the state of a peer saved for a rank that no process runs, and reports whether there was any.
+// Forget discards the saved state of a peer for a rank that no process runs. It reports whether there was any.
 func Forget(dir *privatedir.Dir, owner Owner, peer Peer) (bool, error) {
 	records, err := readRecords(dir, owner)
 	if errors.Is(err, fs.ErrNotExist) {

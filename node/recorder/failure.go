@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 )
 
-// Suffix is the suffix of the names of records in a spool.
+// Suffix is the suffix of the file names of records in a spool.
 const Suffix = ".pcapng.gz"
 
 // WorthRecording reports whether the packets before a failure may show its cause. It is true for a timeout, including
@@ -27,9 +27,9 @@ func WorthRecording(err error) bool {
 		errors.Is(err, extended.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// RecordName returns the name of the record of a failure of a rank with a peer; peer is negative for a failure that
-// concerns no peer. Names sort by time. of distinguishes the record from other records in the same spool; it may be
-// empty.
+// RecordName returns the name for a record of a failed operation between a rank and a peer. peer is negative if the
+// failure concerns no peer. Names sort by time. The parameter of distinguishes the record from other records in the
+// same spool; it may be empty.
 func RecordName(now time.Time, of string, rank, peer int) string {
 	name := now.UTC().Format("20060102T150405.000Z")
 	if of != "" {
@@ -47,7 +47,8 @@ var namePattern = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z(-.+)?-rank\d+(-peer\d
 // IsName reports whether a name has the format of RecordName.
 func IsName(name string) bool { return namePattern.MatchString(name) }
 
-// Encode returns a record as a compressed file of at most most bytes. If necessary, it omits the oldest entries.
+// Encode returns a record as a compressed file whose length is at most most bytes. If necessary, it omits the oldest
+// entries.
 func Encode(recording Recording, most int64, now time.Time, comment string) ([]byte, error) {
 	for {
 		var b bytes.Buffer
@@ -74,7 +75,7 @@ const (
 
 // RateLimiter limits the rate of records.
 type RateLimiter struct {
-	// burstFullAt is the time at which a full burst is available again.
+	// burstFullAt is the time from which a full burst may be written again.
 	burstFullAt time.Time
 }
 

@@ -28,7 +28,7 @@ type Reader struct {
 	// hasRead is set after the first call of Read.
 	hasRead bool
 	lost    uint64
-	// comments holds the events of each pair that precede its first packet. They become comments of that packet.
+	// comments holds, for each pair, the events that precede its first packet. They become comments of that packet.
 	comments    map[[2]int32][]string
 	packetCount int64
 }
@@ -61,7 +61,7 @@ type rankEntry struct {
 	wallTime int64 // in nanoseconds, relative to the reader's base
 }
 
-// Recording is the contents of a recorder for a period.
+// Recording holds what a recorder has recorded during a period.
 type Recording struct {
 	// Units holds the packets, with events as comments. Calls holds the calls of the ranks' programs. Both are in order
 	// of time.
@@ -69,7 +69,7 @@ type Recording struct {
 	Calls []pcapng.Call
 }
 
-// Since returns the part of the recording that begins at a time.
+// Since returns the part of the recording from the given time on.
 func (r Recording) Since(from time.Time) Recording {
 	unit := slices.IndexFunc(r.Units, func(u pcapng.Unit) bool { return !u.Time.Before(from) })
 	call := slices.IndexFunc(r.Calls, func(c pcapng.Call) bool { return !c.Time.Before(from) })
@@ -206,7 +206,7 @@ func (f *rankEntry) toCycle() pcapng.Cycle {
 	}
 }
 
-// maxComments is the maximum number of comments kept for the first packet of a pair.
+// maxComments is the maximum number of comments that the first packet of a pair may get.
 const maxComments = 16
 
 // Maximum sizes of a unit: the whole datagrams that fit in an IP packet, or one datagram of the extended profile.

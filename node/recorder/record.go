@@ -10,8 +10,8 @@ import (
 // fileSnapLength is SnapLength plus the length of the longest headers added to a packet in a file, IPv6 and TCP.
 const fileSnapLength = SnapLength + 40 + 20
 
-// FileOptions returns the options of a file with a recorder's contents, including the maximum number of bytes kept of
-// each packet.
+// FileOptions returns the options for a file that holds a recorder's contents, including the maximum number of bytes
+// kept of each packet.
 func FileOptions(comment string) pcapng.WriterOptions {
 	return pcapng.WriterOptions{Comment: comment, SnapLength: fileSnapLength}
 }

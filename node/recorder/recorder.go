@@ -27,7 +27,7 @@ type Rank struct {
 	rings     []ring
 	pairs     []*pair // by peer; nil if the peer is not recorded
 	calls     *ring   // for calls of the rank's program
-	// simCycle is nil unless the rank's kernel is a simulation.
+	// simCycle returns the number of the rank's simulation and its current cycle. It is nil without a simulation.
 	simCycle func() (simulation, cycle uint64)
 }
 
@@ -159,7 +159,8 @@ type pair struct {
 	ring *ring
 	rank *Rank
 	peer int32
-	// remote is the peer's rank if it is in this process, nil otherwise. It records the packets that it sends.
+	// remote is the peer's Rank if the peer runs in this process, and nil otherwise. It records the packets that the
+	// peer sends.
 	remote *Rank
 }
 
@@ -206,7 +207,7 @@ func (r *Rank) recordCycle(at handshake.Instant, p *pair) {
 	*length = cycleEntryLen
 }
 
-// recordEvent records an entry that is not a packet.
+// recordEvent records an entry other than a packet.
 func (r *Rank) recordEvent(peer int, at handshake.Instant, kind entryKind, code uint8, text string) {
 	if peer < 0 || peer >= len(r.pairs) || r.pairs[peer] == nil {
 		return

@@ -10,9 +10,10 @@ import (
 // A slot holds an entry: a packet, an event or a call. Rings consist of bytes, so that the garbage collector does not
 // scan them. Slots consist of whole cache lines, so that recording a packet costs little more than the cache misses.
 const (
-	// longSlotSize is for the extended profile. A header, and the payload of an ACK with two ranges, fit in it.
+	// longSlotSize is the slot size for the extended profile. A slot has space for a header and the payload of an ACK
+	// with two ranges.
 	longSlotSize = 128
-	// shortSlotSize is for other profiles. A header and three words fit in it.
+	// shortSlotSize is the slot size for all other profiles. A slot has space for a header and three words.
 	shortSlotSize = 64
 	// slotHeaderLen is the number of bytes before the data.
 	slotHeaderLen = 20
@@ -36,8 +37,8 @@ type entry struct {
 	wireLen    uint32
 	peer       int32 // or mpe.UnknownPeer
 	kind       entryKind
-	// code is a state.DropReason, a state.Event, a coll.Collective, or the number of a part of a text, depending on
-	// kind.
+	// code depends on kind. It is a state.DropReason, a state.Event, a coll.Collective, or the number of a part of a
+	// text.
 	code uint8
 	data []byte
 }

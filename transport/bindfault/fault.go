@@ -53,7 +53,7 @@ type Address struct {
 	Rank int
 }
 
-// New explains err, the error of binding the given rank of m.
+// New explains err, which is the error returned when the given rank in m was bound to its address.
 func New(network string, rank int, m *rankmap.Map, err error) *ListenError {
 	listenError := &ListenError{Network: network, Rank: rank, Addr: m.Addr(rank), Err: err}
 	switch {

@@ -21,7 +21,7 @@ type Impairer struct {
 	deliveries, next []Delivery
 }
 
-// activeRule is a rule with its ranks resolved to indexes. A nil slice selects all ranks.
+// activeRule is a rule whose ranks have been resolved to indexes. A nil slice selects all ranks.
 type activeRule struct {
 	Rule
 	from, to []bool
@@ -33,24 +33,24 @@ type direction struct{ from, to int }
 type flow struct {
 	counts [numKinds]Count
 	rules  []ruleState
-	// lastDelivery is the delivery time of the last packet of a stream.
+	// lastDelivery is the time at which the last packet of a stream is delivered.
 	lastDelivery time.Duration
 }
 
 // ruleState is the state of a rule in one direction.
 type ruleState struct {
 	rng *rand.Rand
-	// packetsSeen is the number of packets selected so far by the rule's conditions other than nth.
+	// packetsSeen is the number of packets so far that satisfied all conditions of the rule other than nth.
 	packetsSeen int
-	// inBurst is set if the rule lost the last datagram as part of a burst.
+	// inBurst is set while a burst of losses continues, because the rule lost the last datagram as a part of it.
 	inBurst bool
-	// rateFreeAt is the time by which all earlier packets have been sent at the rule's rate.
+	// rateFreeAt is the time at which the last of the earlier packets has been sent completely at the rule's rate.
 	rateFreeAt time.Duration
 }
 
 // Delivery is one delivery of a datagram.
 type Delivery struct {
-	// After is the time from sending to delivery.
+	// After is the time that passes between sending and delivery.
 	After time.Duration
 	// Flip is the index of the bit to invert, or -1.
 	Flip int
@@ -76,7 +76,7 @@ const (
 	Resets
 )
 
-// Fate is the result of DecideStream for one packet.
+// Fate describes what happens to one packet. DecideStream returns it.
 type Fate struct {
 	// Delivery describes how the packet is delivered, never before an earlier packet of its stream.
 	Delivery
@@ -196,7 +196,7 @@ func (r *activeRule) applyCommon(state *ruleState, delivery Delivery, length int
 	return delivery
 }
 
-// isLost decides whether a datagram is lost, by the Gilbert-Elliott model in which every packet is lost in the
+// isLost decides whether a datagram is lost. It uses the Gilbert-Elliott model, in which all packets are lost in the
 // bad state and none in the good state.
 func (r *activeRule) isLost(state *ruleState) bool {
 	switch {

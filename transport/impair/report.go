@@ -22,7 +22,7 @@ type Count struct {
 	Closes uint64 `json:"closes"`
 }
 
-// Row is the Count of the packets of one type in one direction.
+// Row counts the packets of one type in one direction.
 type Row struct {
 	From   int    `json:"src"`
 	To     int    `json:"dst"`

@@ -72,9 +72,9 @@ func (m Medium) String() string {
 	return "udp"
 }
 
-// Word is a word of the rule language.
+// Word describes a word of the language in which rules are written.
 type Word struct {
-	// Name is the word itself. Value is a name for the word's value, or "" if the word has no value.
+	// Name is the word itself. Value names the word's value in help texts; it is "" if the word has no value.
 	Name, Value string
 	// Fault is set if the word is a fault or modifies one. All other words are conditions.
 	Fault bool
@@ -86,13 +86,15 @@ type Word struct {
 	field
 }
 
-// field reads and writes the part of a Rule that one word sets. get returns the value as text, or "" if it is not set.
+// field reads and writes the part of a Rule that one word sets. The function get returns the value as text, or "" if it
+// is not set.
 type field struct {
 	set func(r *Rule, text string) error
 	get func(r *Rule) string
 }
 
-// fieldAt returns the field for the part of a rule that at points to. format must return "" for the zero value.
+// fieldAt returns the field for that part of a rule to which the function at returns a pointer. The function format
+// must return "" for the zero value.
 func fieldAt[T any](at func(*Rule) *T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		set: func(r *Rule, text string) (err error) {
@@ -147,7 +149,7 @@ var words = []Word{
 		fieldAt(func(r *Rule) *Percent { return &r.Close }, parsePercent, Percent.String)},
 }
 
-// Words returns all words of the rule language, conditions first.
+// Words returns all words that may occur in rules, conditions first.
 func Words() []Word { return words[:len(words):len(words)] }
 
 // ParseRule parses the text form of a rule. A value may be followed by a comma.

@@ -47,7 +47,7 @@ func parseTime(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parsePositive is parseTime for a time that must be positive.
+// parsePositive is like parseTime, but the time must be positive.
 func parsePositive(text string) (time.Duration, error) {
 	d, err := parseTime(text)
 	if err == nil && d == 0 {

@@ -19,7 +19,7 @@ const (
 	Software = state.KindSoftware
 )
 
-// NoRank is the result of Resolve for an address that is not in the map.
+// NoRank is what Resolve returns for an address that is not in the map.
 const NoRank = -1
 
 // Entry is one rank of a cluster.
@@ -83,7 +83,7 @@ func New(entries []Entry) (*Map, error) {
 	return m, nil
 }
 
-// addToIndexes adds e to the maps indexed by address.
+// addToIndexes adds the entry e to the maps that are indexed by address.
 func (m *Map) addToIndexes(e Entry) error {
 	if first := m.entries[0]; first.Addr.Addr().Is4() != e.Addr.Addr().Is4() {
 		return fmt.Errorf("rank map: rank %d has the address %v and rank %d has %v: IPv4 and IPv6 addresses cannot "+

@@ -16,7 +16,7 @@ import (
 const (
 	// acceptPause is the pause after accept fails, usually because the process has no file descriptors left.
 	acceptPause = 100 * time.Millisecond
-	// maxCallers is the maximum number of callers that exchange hellos at the same time.
+	// maxCallers is the maximum number of callers with which hellos are exchanged at the same time.
 	maxCallers = 256
 )
 

@@ -16,12 +16,12 @@ import (
 const (
 	// advertSlots is the maximum number of advertised buffers on each side.
 	advertSlots = 64
-	// slotLen is the length of a cache line, so that no two advertised buffers share a line.
+	// slotLen is the length of a slot. It is that of a cache line, so that no two advertised buffers share a line.
 	slotLen  = 64
 	slotsLen = advertSlots * slotLen
-	// advertBit in the length of a record means that an advertised buffer follows the header.
+	// advertBit is set in the length of a record if an advertised buffer follows the header.
 	advertBit = 1 << 30
-	// statesPerAdvert is the number of consecutive state values reserved for one advertised buffer.
+	// statesPerAdvert is how many consecutive values of a slot's state belong to one advertised buffer.
 	statesPerAdvert = 4
 )
 

@@ -30,22 +30,22 @@ type Conn struct {
 	ln      *net.UnixListener
 	// peers is indexed by rank. The entry of a rank that is not a peer is nil.
 	peers []*peer
-	// doorbellFD is the descriptor of the memory of our doorbell, which the peers map.
+	// doorbellFD is the file descriptor of the memory that holds our doorbell. The peers map this memory.
 	doorbellFD int
 	// shared holds the shared buffers of all ranks.
 	shared *sharedBuffers
-	// nonce is the number that peers read to test whether they can read our memory.
+	// nonce is a number in our memory. A peer that can read it knows that it can read our memory.
 	nonce *nonce
 	// linksChanged is set if Poll must check newLinks and unlinked as well as the rings.
 	linksChanged atomic.Bool
 	closed       atomic.Bool
 
 	mu sync.Mutex
-	// newLinks holds links that Poll does not know yet, oldest first.
+	// newLinks holds the links that Poll has not seen yet, oldest first.
 	newLinks []*link
-	// unlinked holds events that Poll does not know yet, from peers without a link.
+	// unlinked holds events that Poll has not seen yet and that concern peers without a link.
 	unlinked []unlinkedEvent
-	// reserve provides a file descriptor when the process has run out of them.
+	// reserve is a spare file descriptor for the case that the process has run out of descriptors.
 	reserve rlimit.Reserve
 
 	inbox *inbox

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// copyTimeout is the maximum time that a copy waits for memory to become resident. It is enough for the owner's system
-// to read a page from slow storage.
+// copyTimeout limits how long a copy waits for memory to become resident. It is long enough for the system to read the
+// owner's page from slow storage.
 const copyTimeout = 5 * time.Second
 
 var (
@@ -35,7 +35,7 @@ type copier struct {
 	reader     remoteReader
 }
 
-// job is an operation that blocks until memory of another process is resident.
+// job is an operation that blocks until another process's memory is resident.
 type job struct {
 	do func(*remoteReader) error
 	// onDone is called when the job completes. If the job misses its deadline, onDone is also called then.

@@ -23,9 +23,9 @@ const (
 	descriptorLen = 24
 	// descriptorOff is the offset of the descriptor in a record.
 	descriptorOff = wordLen + protocol.ExtHeaderLen
-	// descriptorBit in the length of a record means that a descriptor follows the header.
+	// descriptorBit is set in the length of a record if a descriptor follows the header.
 	descriptorBit = 1 << 31
-	// States of the descriptor in the record at position 0.
+	// States of a descriptor whose record is at position 0.
 	stateLive, stateCopied, stateRevoked = 1, 2, 3
 )
 
@@ -56,7 +56,7 @@ type remotePayload struct {
 	state        *atomic.Uint64
 	isAdvertised bool
 	isShort      bool // the packet has a short header, and its payload is in the ring
-	// liveState is the state in which the payload may be copied.
+	// liveState is the value that the state has as long as the payload may be copied.
 	liveState        uint64
 	addr, payloadLen uint64
 }
@@ -75,7 +75,7 @@ func (a *remotePayload) confirmCopy() bool {
 	return a.state.CompareAndSwap(a.liveState, a.liveState-stateLive+stateCopied)
 }
 
-// exposedPacket is the writer's copy of a descriptor's position and number.
+// exposedPacket is what the writer remembers of a descriptor: its position and the number of its message.
 type exposedPacket struct {
 	pos uint64
 	// id is the message number by which invalidate finds the descriptor.

@@ -90,7 +90,7 @@ func (c *Conn) dial(p *peer) (lasted bool, err error) {
 	return true, nil
 }
 
-// offerLink passes the memory of a link to p.
+// offerLink hands over the memory of a new link to p.
 func (c *Conn) offerLink(p *peer, setup *linkSetup, fd int) (*link, error) {
 	conn := setup.conn
 	if err := sendHello(conn, c.newLinkHello(requestLink, p, c.cfg.Ring, fd)); err != nil {
@@ -207,12 +207,12 @@ func (c *Conn) serve(l *link) {
 	c.notifyPoll()
 }
 
-// errClosed means that the peer has closed its Conn.
+// errClosed is returned when the peer has closed its Conn.
 var errClosed = errors.New("the peer shut down")
 
 var errReplaced = errors.New("the peer made a new one")
 
-// errNoProcess means that no process is bound to the rank's socket.
+// errNoProcess is returned when no process is bound to the rank's socket.
 var errNoProcess = errors.New("not a process of this host")
 
 // reportGone makes Poll report that the process of p is gone, unless p already has a new link.

@@ -8,9 +8,9 @@ import (
 
 // Causes of a SendError.
 var (
-	// ErrNoPeer means that the receiver is the sender itself, or not a rank of kind rankmap.Software.
+	// ErrNoPeer is returned if the receiver is the sender itself or is not of kind rankmap.Software.
 	ErrNoPeer = errors.New("this transport does not reach that rank")
-	// ErrBadPacket means that the packet is too long.
+	// ErrBadPacket is returned for a packet that is too long.
 	ErrBadPacket = errors.New("not a packet")
 )
 

@@ -24,7 +24,7 @@ const (
 	helloLen   = len(helloMagic) + 5*4 + 8 + nonceLen
 	// helloTimeout limits the wait for a hello.
 	helloTimeout = 5 * time.Second
-	// maxHandles is more than the number of descriptors in any message.
+	// maxHandles is greater than the number of file descriptors in any message.
 	maxHandles = 5
 )
 

@@ -18,7 +18,7 @@ import (
 type peer struct {
 	rank int
 	addr netip.AddrPort
-	// callRequested contains an element if the peer has asked to be called.
+	// callRequested contains an element if the peer has requested that we call it.
 	callRequested chan struct{}
 
 	// mu guards writes into the link's memory.
@@ -32,8 +32,8 @@ type peer struct {
 	// limitWatch tracks the process limits that have prevented a new link since the last one.
 	limitWatch rlimit.Watch
 
-	// unreadableNonce is the nonce of a process whose memory could not be read, contrary to the test when the link was
-	// made.
+	// unreadableNonce is the nonce of a process whose memory later could not be read, although the test succeeded when
+	// the link was made.
 	unreadableNonce nonce
 	// advertCount counts the buffers that the peer has advertised over all links. reader copies them.
 	advertCount uint64
@@ -41,7 +41,7 @@ type peer struct {
 	// copier reads memory of the peer that is not resident.
 	copier copier
 
-	// newestLink is the last link known to Poll, which owns the field.
+	// newestLink is the last link that Poll has seen. Only Poll uses this field.
 	newestLink *link
 }
 
@@ -147,7 +147,7 @@ type doorbell struct {
 	readBuf [8]byte
 }
 
-// ringValue is the value written to the eventfd to ring the bell.
+// ringValue is the value that is written to the eventfd in order to ring the bell.
 var ringValue = []byte{1, 0, 0, 0, 0, 0, 0, 0}
 
 // checkBell returns an error unless fd is an eventfd, as far as the system reports that. A write to another

@@ -16,7 +16,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// ranksFolder is the name of the directory for the ranks of configurations, within a user's directory for sockets.
+// ranksFolder is the name of the directory that holds the sockets of ranks that do not belong to a job. It is within a
+// user's directory for sockets.
 const ranksFolder = "ranks"
 
 // socketDir is the directory that contains the sockets of the ranks on this host. It belongs to a job or to a

@@ -14,7 +14,7 @@ const (
 	nearLinks, farLinks = 8, 8
 )
 
-// inbox is the state of Poll. Only Poll uses it, except for mu, freed and doorbell.
+// inbox holds the state of Poll. Other functions use only mu, freed and doorbell.
 type inbox struct {
 	// mu guards freed, and any use of resources that free releases.
 	mu       sync.Mutex
@@ -39,7 +39,7 @@ type inbox struct {
 	pollAll bool
 	// linksPending is set if a link is waiting to be reported or removed.
 	linksPending bool
-	// asleep is set if the flag in the doorbell was already set at the last call of Sleep, so that the bell may have
+	// asleep is set if the doorbell's flag was already set when Sleep was last called. In that case, the bell may have
 	// been rung since.
 	asleep bool
 }
@@ -127,7 +127,7 @@ func (in *inbox) updateLinks(batch []mpe.RxPacket) (n int) {
 	return n
 }
 
-// unlinkedEvent is an event of a peer without a link: the peer's process is gone, or a link cannot be made.
+// unlinkedEvent reports about a peer without a link that its process is gone, or that no link can be made.
 type unlinkedEvent struct {
 	peer   *peer
 	packet mpe.RxPacket

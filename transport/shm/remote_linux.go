@@ -29,7 +29,7 @@ func (n *nonce) id() memoryID {
 	return memoryID{addr: uint64(uintptr(unsafe.Pointer(n))), nonce: *n}
 }
 
-// remote is a process whose memory is read.
+// remote is another process whose memory this one reads.
 type remote struct {
 	pid int
 	memoryID

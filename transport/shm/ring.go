@@ -15,27 +15,27 @@ import (
 // word there contains padding instead of a length. With descriptorBit or advertBit in the length, the record contains
 // only a header and a descriptor. Positions count bytes from the start of the link and never wrap around.
 const (
-	// recordAlign is the length of a cache line.
+	// recordAlign is the alignment of records, which is the length of a cache line.
 	recordAlign = 64
 	wordLen     = 8
-	// paddingLength in place of a length means that the next record is at the start of the ring.
+	// paddingLength takes the place of a record's length if the next record is at the start of the ring.
 	paddingLength = 1<<32 - 1
-	// prepareLen is the number of bytes that prepare looks ahead.
+	// prepareLen is the number of bytes that prepare clears in advance.
 	prepareLen = 4 * recordAlign
-	// shortBit in the length of a record means that its header is a short one.
+	// shortBit is set in the length of a record if its header is a short one.
 	shortBit = 1 << 29
-	// publishParts is the fraction of the ring, as a divisor, after which the reader updates the head. Each update
-	// costs the writer a cache miss.
+	// publishParts determines how often the reader updates the head: whenever it has read this fraction
+	// (1/publishParts) of the ring. Each update costs the writer a cache miss.
 	publishParts = 16
 )
 
 // errCorruptRing reports invalid content of a ring.
 var errCorruptRing = errors.New("the shared memory is invalid")
 
-// wordAt returns the 64-bit word at b, which must be aligned.
+// wordAt returns the 64-bit word that begins at b, which must be aligned.
 func wordAt(b []byte) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&b[:wordLen][0])) }
 
-// recordLen returns the length of the record of a packet of n bytes.
+// recordLen returns the length of a record that holds a packet of n bytes.
 func recordLen(n int) int { return (wordLen + n + recordAlign - 1) &^ (recordAlign - 1) }
 
 // isRingSize reports whether n is a valid ring size.
@@ -53,7 +53,7 @@ func recordWord(pos uint64, length uint32) uint64 {
 // writer is the sending side of a ring.
 type writer struct {
 	ring []byte
-	// head is the reader's position, in shared memory.
+	// head is the position up to which the reader has released the ring. It is in shared memory.
 	head *atomic.Uint64
 	// pos is the position of the next record. readHead is the last known value of head. The words at all multiples of
 	// recordAlign from pos up to clearedTo are 0.

@@ -36,7 +36,7 @@ type sharedBuffers struct {
 	// peerBuffers holds the peers' buffers, indexed by rank. Data of a process remains readable after its exit, until
 	// another process takes over the rank.
 	peerBuffers []sharedBuffer
-	// awaitedSlots contains a bit for each slot with a pending call of Await. Poll clears the bits.
+	// awaitedSlots contains a bit for each slot for which a call of Await is pending. Poll clears the bits.
 	awaitedSlots  atomic.Uint64
 	pendingAwaits [sharedSlots]struct {
 		rank     atomic.Int64
@@ -91,7 +91,7 @@ func (b *sharedBuffers) free() {
 	b.ownMem = nil
 }
 
-// Words in the state of a slot. If a word exists for each half, the second half's word follows the first
+// Words in the state of a slot. If there is a word for each half of the slot, the second half's word follows the first
 // half's.
 const (
 	sequenceWord = iota

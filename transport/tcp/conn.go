@@ -21,7 +21,7 @@ type Conn struct {
 	cfg       Config
 	localAddr netip.AddrPort
 	ln        *net.TCPListener
-	// reserve provides a file descriptor when the process has run out of them.
+	// reserve is a spare file descriptor for the case that the process has run out of descriptors.
 	reserve rlimit.Reserve
 	// peers is indexed by rank. The entry of a rank that is not a peer is nil.
 	peers []*peer

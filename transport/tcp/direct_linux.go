@@ -26,7 +26,7 @@ type directReader struct {
 	partialAddr  uintptr
 
 	heads [directPackets][protocol.ExtHeaderLen]byte
-	// parts are the destinations of the packets' payloads.
+	// parts holds the destinations for the payloads of the packets.
 	parts [directPackets][]byte
 	iovs  [2 * directPackets]unix.Iovec
 	msg   unix.Msghdr
@@ -85,7 +85,7 @@ func (d *directReader) read(w *wire, to *mpe.Placement, batch []mpe.RxPacket) (t
 	return taken, n, 0
 }
 
-// continuesPartial reports whether at is the placement of the partial packet.
+// continuesPartial reports whether the placement at belongs to the partly received packet.
 func (d *directReader) continuesPartial(at *mpe.Placement) bool {
 	return addressOf(at.Buf) == d.partialAddr &&
 		matchesPlacement(at, d.partialHead[:], min(len(at.Buf), protocol.MaxStreamPayload))
@@ -99,8 +99,7 @@ func (d *directReader) skipPartial(r *reader) {
 	d.partialBytes = 0
 }
 
-// matchesPlacement reports whether head is the header of the packet that placement at expects, with the given payload
-// length.
+// matchesPlacement reports whether head is the header that the placement at expects, with the given payload length.
 func matchesPlacement(at *mpe.Placement, head []byte, payload int) bool {
 	h, bytes, defect := protocol.ParseExtendedHeader(head)
 	return defect.OK() && int(bytes) == payload && at.MatchesHeader(&h)
@@ -120,7 +119,8 @@ func (d *directReader) planPackets(buf []byte, most int) (packets int) {
 	return packets
 }
 
-// moveToReader moves the last left bytes of a read, which start in packet first, to the reader's buffer.
+// moveToReader moves the last left bytes of a read to the reader's buffer. These bytes begin in the packet with index
+// first.
 func (d *directReader) moveToReader(r *reader, first, left int) {
 	if len(r.buf) < left {
 		r.buf = make([]byte, maxReadLen)

@@ -11,12 +11,12 @@ import (
 
 // Causes of a SendError.
 var (
-	// ErrNotConnected means that there is no connection to the peer, or that the connection broke while the packet was
-	// being sent. Recv returns an mpe.RxConnected when a new connection is made.
+	// ErrNotConnected is returned if there is no connection to the peer, or if the connection broke while the packet
+	// was being sent. Recv returns an mpe.RxConnected when a new connection is made.
 	ErrNotConnected = errors.New("not connected")
-	// ErrNoPeer means that the rank map does not list the peer, or does not list it as a software rank.
+	// ErrNoPeer is returned if the rank map does not list the peer, or does not list it as a software rank.
 	ErrNoPeer = errors.New("no such peer on TCP")
-	// ErrProfile means that the peer's profile does not include packets of this kind.
+	// ErrProfile is returned for a kind of packet that the peer's profile does not include.
 	ErrProfile = errors.New("the peer's profile does not allow it")
 )
 

@@ -27,7 +27,7 @@ func (c *Conn) recordFailure(p *peer, err error) {
 // free descriptors, accept fails even then.
 const acceptTimeout = 100 * time.Millisecond
 
-// refuseCaller resets the next incoming connection if err, from accept, means that the process has run out of
+// refuseCaller resets the next incoming connection if accept has failed with err because the process has run out of
 // descriptors.
 func (c *Conn) refuseCaller(err error) {
 	if !rlimit.Is(err) {

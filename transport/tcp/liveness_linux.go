@@ -15,7 +15,7 @@ const (
 	tcpEstablished = 1
 )
 
-// connState is the kernel's state of a connection.
+// connState is the state of a connection, as reported by the kernel.
 type connState struct {
 	// isOpen is set if neither side has closed the connection.
 	isOpen bool
@@ -24,7 +24,7 @@ type connState struct {
 	silence time.Duration
 }
 
-// verdict is the result of probing a connection.
+// verdict is the conclusion drawn from probing a connection.
 type verdict int
 
 const (
@@ -106,7 +106,7 @@ func (l *link) setProbing(on bool) {
 		idle, interval = answerTime, answerTime
 	}
 	l.withFD(func(fd int) {
-		// These calls fail if the connection is closed, which kernelState reports.
+		// If these calls fail, the connection is closed, which kernelState then reports.
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, int(interval/time.Second))
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, int(idle/time.Second))
 	})

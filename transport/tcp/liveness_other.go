@@ -10,7 +10,7 @@ import (
 // answers makes the system probe a connection after a second of silence, and end it if no answer arrives within
 // another second. It reports whether the connection survives.
 func (c *Conn) answers(l *link) bool {
-	// This fails only if the connection is closed.
+	// This can fail only because the connection is closed.
 	_ = l.conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: answerTime, Interval: answerTime, Count: 1})
 	defer func() { _ = l.conn.SetKeepAliveConfig(keepAlive()) }()
 	select {

@@ -13,7 +13,7 @@ import (
 type outbox struct {
 	mu sync.Mutex
 	blocks
-	// wake contains an element if there may be something to write.
+	// wake contains an element if the writer should check for data to write.
 	wake chan struct{}
 	// closed is set once the outbox accepts no more packets.
 	closed bool
@@ -41,7 +41,8 @@ func (o *outbox) enqueue(packets []mpe.Packet) int {
 	return taken
 }
 
-// takeBlocks moves the first blocks to writing and returns their number, 0 if the queue is empty.
+// takeBlocks moves the first blocks of the queue to the field writing. It returns their number, which is 0 if the queue
+// is empty.
 func (o *outbox) takeBlocks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,7 +51,7 @@ func (o *outbox) takeBlocks() int {
 	return n
 }
 
-// releaseBlocks frees the first n blocks of writing.
+// releaseBlocks frees the first n blocks in the field writing.
 func (o *outbox) releaseBlocks(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,7 +18,7 @@ type TLS struct {
 	// Certificate is presented to the peers; it includes the private key. Both ends of a connection use it, so any
 	// extended key usages that it lists must include serverAuth and clientAuth.
 	Certificate tls.Certificate
-	// Authority holds the certificates that sign the certificates of all ranks.
+	// Authority holds the certificates with which the certificates of all ranks have been signed.
 	Authority *x509.CertPool
 }
 

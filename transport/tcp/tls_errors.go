@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// errPeerUsesTLS is the error of a plain connection on which a TLS record arrived.
+// errPeerUsesTLS is returned if a TLS record arrives on a connection without TLS.
 var errPeerUsesTLS = errors.New("received a TLS record instead of a ZRLMPI packet: the peer uses TLS and this rank " +
 	"does not: configure tls on both, or on neither")
 

@@ -62,7 +62,7 @@ func (w *wire) close() {
 	}
 }
 
-// outflow is the data queued for a wire, and the state of writing it.
+// outflow holds the data queued for a wire, and records how much of it has been written.
 type outflow struct {
 	blocks
 	// firstWritten is the number of bytes of the first block that have been written.

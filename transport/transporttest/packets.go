@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// PacketKind is a kind of transport that can carry packets of the extended profile.
+// PacketKind describes a kind of transport that can carry packets of the extended profile.
 type PacketKind struct {
 	// Pair returns the connected ends of ranks 0 and 1.
 	Pair func(t *testing.T) (a, b *End)

@@ -155,7 +155,8 @@ func (e *End) checkMessage(header, payload []byte, shape protocol.Shape) error {
 	return nil
 }
 
-// checkPiece checks one packet of a message. there is the number of bytes of the message already received.
+// checkPiece checks one packet of a message. The parameter there is the number of bytes of the message that have
+// already been received.
 func checkPiece(packet mpe.RxPacket, stream bool, there int, lengths []int64) error {
 	kind := mpe.RxDatagram
 	switch {

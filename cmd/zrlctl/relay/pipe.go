@@ -24,11 +24,11 @@ type pipe struct {
 	pieces chan piece
 }
 
-// piece is all or part of a packet, and the time at which to deliver it.
+// piece is a packet or part of one, with the time at which it must be delivered.
 type piece struct {
 	bytes []byte
 	due   time.Time
-	// isLast is set if the direction is closed after this piece.
+	// isLast is set if the relay closes this direction of the connection after the piece.
 	isLast bool
 }
 
@@ -55,15 +55,15 @@ func (p *pipe) readLoop() {
 			return
 		}
 		if x.isLast {
-			// The source is not notified: all further data from it is lost.
+			// The source is not notified that this direction has ended, so all that it still sends is discarded.
 			_, _ = io.Copy(io.Discard, p.source)
 			return
 		}
 	}
 }
 
-// decideFate asks the Impairer for the fate of a packet. It returns the piece to deliver, and whether to reset the
-// connection.
+// decideFate lets the Impairer decide what happens to a packet. It returns the piece to deliver, and whether to reset
+// the connection.
 func (p *pipe) decideFate(kind impair.Kind, b []byte) (x piece, resets bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

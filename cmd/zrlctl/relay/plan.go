@@ -129,5 +129,6 @@ func (p *Plan) ConfigFor(local []int) (*config.Config, error) {
 	return &c, c.Validate()
 }
 
-// Check returns an error that lists each rule of the script that cannot apply to these ranks, or nil if all can.
+// Check returns an error that lists each rule in the script that cannot apply to the ranks of the plan. It returns nil
+// if every rule can apply.
 func (p *Plan) Check(s impair.Script) error { return s.Check(p.Medium, p.cfg.Addrs()) }

@@ -28,14 +28,14 @@ type Relay struct {
 	closed   bool
 }
 
-// socketSet is the set of sockets of a relay.
+// socketSet is implemented by the two kinds of sockets that a relay can use.
 type socketSet interface {
 	// socketDrops returns the number of datagrams dropped by the system because a buffer was full.
 	socketDrops() uint64
 	close()
 }
 
-// counts holds the counters that do not distinguish directions.
+// counts holds the counters that are not kept separately for each direction.
 type counts struct {
 	unknownSource, failed uint64
 	// limitErr is the last error caused by the limit on file descriptors, nil if none occurred.
@@ -77,15 +77,16 @@ type Report struct {
 	Seconds   float64 `json:"span_seconds"`
 	Transport string  `json:"transport"`
 	Seed      int     `json:"seed"`
-	// Rows counts the fates of packets by direction and type. Total is the sum of all rows.
+	// Rows counts what happened to the packets, separately for each direction and packet type. Total is the sum of all
+	// rows.
 	Rows  []impair.Row `json:"rows"`
 	Total impair.Count `json:"total"`
 	// UnknownSource counts datagrams and connections from addresses that belong to no rank. The relay drops them.
 	UnknownSource uint64 `json:"unknown_source"`
 	// Failed counts packets that could not be forwarded, and connections that could not be made.
 	Failed uint64 `json:"failed"`
-	// Limit is the error of connections that failed because the process ran out of file descriptors. It is empty if
-	// none did.
+	// Limit is the error of a connection that failed because the process had run out of file descriptors. It is empty
+	// if no connection failed for this reason.
 	Limit string `json:"limit,omitempty"`
 	// SocketDrops counts datagrams that the system dropped because a receive buffer of the relay was full. These losses
 	// are not part of the script.
@@ -129,7 +130,7 @@ var columns = []column{
 	{"CLOSES", func(c *impair.Count) uint64 { return c.Closes }},
 }
 
-// Print writes the report as a table. It omits columns of zeros.
+// Print writes the report as a table. It omits every column that contains only zeros.
 func (x *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	columns := slices.DeleteFunc(slices.Clone(columns),

@@ -54,7 +54,7 @@ func (s *splitter) nextPayload() (impair.Kind, []byte, error) {
 }
 
 // nextHeader returns a header, or a whole packet of the extended profile. It returns nil if the stream ends before
-// that. If there is no header, it sets allPayload and returns nil.
+// either is complete. If the stream contains something else, it sets allPayload and returns nil.
 func (s *splitter) nextHeader() ([]byte, impair.Kind) {
 	b, err := s.reader.Peek(protocol.HeaderLen)
 	if err != nil {
@@ -85,8 +85,8 @@ func (s *splitter) nextHeader() ([]byte, impair.Kind) {
 	return s.consume(n), kind
 }
 
-// lastBytes returns the last bytes of a stream that ends within a header. On the next call, it returns the stream's
-// error.
+// lastBytes returns the incomplete header at the end of a stream. The next call returns the error that ended the
+// stream.
 func (s *splitter) lastBytes() (impair.Kind, []byte, error) {
 	if n := s.reader.Buffered(); n > 0 {
 		return impair.Payload, s.consume(n), nil

@@ -37,7 +37,7 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions matches errors about invalid equations and options.
+// ErrOptions is wrapped by the errors that report invalid equations or options.
 var ErrOptions = errors.New("backsub: wrong options")
 
 // ErrMessage matches errors about invalid messages.
@@ -59,8 +59,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// shape is the first message. It contains the number of unknowns, the size of a number in bytes, and
-// Options.Pace, all as int32.
+// shape is the first message, which describes the equations. It contains the number of unknowns, the size of a number
+// in bytes, and Options.Pace, all as int32.
 type shape struct {
 	unknowns, size int
 	pace           time.Duration
@@ -72,7 +72,7 @@ func (s shape) words() []int32 { return []int32{int32(s.unknowns), int32(s.size)
 // shapeWords is the length of the message.
 const shapeWords = 3
 
-// decodeShape decodes the message for a worker with numbers of type T.
+// decodeShape decodes the first message at a worker whose numbers have type T.
 func decodeShape[T Number](words []int32) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), time.Duration(words[2])}
 	var zero T

@@ -10,7 +10,7 @@ import (
 // distribution describes how the rows are distributed: row i belongs to rank i modulo ranks.
 type distribution struct{ unknowns, ranks int }
 
-// rowsAbove returns the number of a rank's rows above row i. If i is the number of rows, it counts all of them.
+// rowsAbove returns how many of a rank's rows are above row i. If i is the total number of rows, it counts all of them.
 func (d distribution) rowsAbove(i, rank int) int {
 	if i <= rank {
 		return 0
@@ -36,8 +36,8 @@ type rows[T Number] struct {
 	// numbers holds the rows of the matrix from the diagonal on, consecutively. starts holds their offsets.
 	numbers []T
 	starts  []int
-	// b holds the right sides, which solve replaces by the unknowns. On ranks with one row less than rank 0, it
-	// includes one unused element.
+	// b holds the right sides of the equations, which solve replaces by the unknowns. On a rank with one row less than
+	// rank 0, it includes one unused element.
 	b []T
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Work serves rank Root as a worker, once. The messages from Root determine the number of unknowns.
+// Work serves rank Root as a worker for one computation. The messages from Root determine the number of unknowns.
 func Work[T Number](ctx context.Context, comm *mpi.Comm, options Options) error {
 	if err := options.Check(); err != nil {
 		return err

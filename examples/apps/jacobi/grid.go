@@ -53,7 +53,7 @@ func Serial[T Cell](grid *Grid[T], iterations int) {
 	}
 }
 
-// relax computes a line, except for its first and last cell.
+// relax computes all cells of a line except the first and the last.
 func relax[T Cell](to, above, line, below []T) {
 	switch to := any(to).(type) {
 	case []int32:

@@ -50,7 +50,7 @@ func Host[T Cell](ctx context.Context, comm *mpi.Comm, grid *Grid[T], iterations
 	return nil
 }
 
-// serve makes one worker compute its lines of next.
+// serve lets one worker compute its lines, and stores them in next.
 func serve[T Cell](ctx context.Context, comm *mpi.Comm, grid, next *Grid[T], worker int, options Options) error {
 	first := (worker - 1) * options.Lines // the exchange includes one line above and one below
 	outside := make([]T, grid.Size)
@@ -68,8 +68,8 @@ func serve[T Cell](ctx context.Context, comm *mpi.Comm, grid, next *Grid[T], wor
 		if err := recvLine(ctx, comm, line, options.Words, worker); err != nil {
 			return err
 		}
-		// The outer lines belong to the neighbours. The border keeps its values, because upstream's workers do not set
-		// it.
+		// The outer lines belong to the neighbours, so they are not copied. The border keeps its values, because
+		// upstream's workers do not set it.
 		if i >= max(first, 1) && i < min(first+options.Lines, grid.Size-1) {
 			copy(next.Line(i)[1:grid.Size-1], line[1:grid.Size-1])
 		}

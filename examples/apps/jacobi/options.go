@@ -17,7 +17,7 @@ const MaxColumns = 1 << 14
 // minColumns is the smallest width of a grid that has a cell inside its border.
 const minColumns = 3
 
-// tag is upstream's tag. The cloudfpga profile does not transmit it.
+// tag is the tag that upstream's programs use. The cloudfpga profile does not transmit it.
 const tag = 0
 
 // Options configures a rank. It must be the same on all ranks, because upstream compiles the options into the
@@ -36,10 +36,10 @@ type Options struct {
 // ErrOptions matches errors about invalid options.
 var ErrOptions = errors.New("jacobi: wrong options")
 
-// ErrMessage matches errors about messages that contradict the options.
+// ErrMessage is wrapped by the errors that report a message that contradicts the options.
 var ErrMessage = errors.New("jacobi: unexpected message")
 
-// Check returns an error if the options are invalid in any cluster.
+// Check returns an error if the options are invalid for every cluster.
 func (o Options) Check() error {
 	_, err := o.withDefaults(2)
 	return err

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Work serves rank Root as a worker, once, for the number of iterations that Root sends.
+// Work serves rank Root as a worker for one computation, whose number of iterations Root sends.
 func Work[T Cell](ctx context.Context, comm *mpi.Comm, options Options) error {
 	options, err := options.withDefaults(comm.Size())
 	if err != nil {
@@ -38,7 +38,7 @@ func Work[T Cell](ctx context.Context, comm *mpi.Comm, options Options) error {
 	return nil
 }
 
-// block holds a worker's lines, and one line above and one line below them.
+// block holds the lines of a worker, and the lines directly above and below them.
 type block[T Cell] [][]T
 
 func newBlock[T Cell](o Options) block[T] {

@@ -8,8 +8,8 @@ import (
 // clusters holds the centroids, and the intermediate results of an iteration.
 type clusters struct {
 	dimensions int
-	// centroids and sums hold consecutive vectors. sums holds the sum of the vectors in each cluster, and
-	// counts holds their number.
+	// centroids and sums hold vectors one after another. sums holds the sum of the vectors in each cluster, and counts
+	// holds their number.
 	centroids, sums, counts []int32
 }
 

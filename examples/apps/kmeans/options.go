@@ -28,8 +28,8 @@ type Options struct {
 	Dimensions int
 	// Iterations is the maximum number of iterations; 0 means DefaultIterations.
 	Iterations int
-	// NormLimit ends the computation: it stops once the sum of the squared movements, over all coordinates of
-	// all centroids, is at most NormLimit. 0 means DefaultNormLimit.
+	// NormLimit ends the computation once the centroids hardly move: their squared movements, summed over all
+	// coordinates, are at most NormLimit. 0 means DefaultNormLimit.
 	NormLimit int
 	// Words is the length in words of the longest message that Work accepts.
 	Words int
@@ -42,7 +42,7 @@ type Options struct {
 // ErrOptions matches errors about invalid options.
 var ErrOptions = errors.New("kmeans: wrong options")
 
-// ErrMessage matches errors about messages that contradict the options.
+// ErrMessage is wrapped by the errors that report a message that contradicts the options.
 var ErrMessage = errors.New("kmeans: unexpected message")
 
 // Check returns an error if the options are invalid for a worker.

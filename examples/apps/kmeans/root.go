@@ -92,8 +92,8 @@ type host struct {
 	options Options
 }
 
-// run makes the calls of upstream's source, in the same order. All ranks get the same number of vectors; Root
-// also keeps the remainder.
+// run makes the same calls as upstream's source, in the same order. All ranks get the same number of vectors; Root also
+// keeps the remainder.
 func (h *host) run(ctx context.Context, vectors []int32) (*Result, error) {
 	ranks, each := h.ranks.Size(), len(vectors)/h.dimensions/h.ranks.Size()
 	dealt, left := vectors[:ranks*each*h.dimensions], vectors[ranks*each*h.dimensions:]

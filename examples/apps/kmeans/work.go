@@ -11,8 +11,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// Work serves rank Root as a worker, once. The messages from Root determine the numbers of vectors and
-// clusters, so Work uses Send and Recv instead of collective calls.
+// Work serves rank Root as a worker for one computation. It uses Send and Recv instead of collective calls, because it
+// learns the numbers of vectors and clusters only from Root's messages.
 func Work(ctx context.Context, comm *mpi.Comm, options Options) error {
 	if err := options.Check(); err != nil {
 		return err
@@ -67,7 +67,8 @@ func Work(ctx context.Context, comm *mpi.Comm, options Options) error {
 	return exchange.Gather(ctx, ranks, labels, nil)
 }
 
-// checkVectors checks that a message was received and consists of whole vectors. err is the error of the receive.
+// checkVectors checks that a message was received and consists of whole vectors. Its parameter err is the error of the
+// receive.
 func (o *Options) checkVectors(words []int32, err error) error {
 	switch n := len(words); {
 	case errors.Is(err, mpi.ErrTruncate):

@@ -50,7 +50,7 @@ func Host[T Number](ctx context.Context, comm *mpi.Comm, matrix *Matrix[T], x []
 	return gather(ctx, ranks, d, own)
 }
 
-// gather returns the elements from all ranks, in order.
+// gather collects the elements of all ranks and returns them in order.
 func gather[T Number](ctx context.Context, ranks *exchange.Ranks, d distribution, own []T) ([]T, error) {
 	byRank := make([]T, d.ranks*d.rowsPerRank())
 	if err := exchange.Gather(ctx, ranks, own, byRank); err != nil {

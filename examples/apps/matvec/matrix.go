@@ -42,7 +42,7 @@ func Serial[T Number](ctx context.Context, a *Matrix[T], x []T, o Options) ([]T,
 	return y, nil
 }
 
-// multiply computes len(y) elements of the product, from as many rows.
+// multiply computes len(y) elements of the product, each from one row of the matrix.
 func multiply[T Number](ctx context.Context, processor *pace.Processor, y, rows, x []T) error {
 	for i := range y {
 		row := rows[i*len(x):][:len(x)]

@@ -24,7 +24,7 @@ type Options struct {
 	// Rows is the number of rows that a rank gets at a time. It must not exceed an even share of all rows. 0 means 1,
 	// as in the paper. Host sends the value to the workers.
 	Rows int
-	// Pace slows ranks down to this time for each multiplication with its addition. Host sends the value to the
+	// Pace slows ranks down, so that each multiplication with its addition takes this time. Host sends the value to the
 	// workers.
 	Pace time.Duration
 	// Words is the length, in 32-bit words, of the longest message that Work accepts.
@@ -39,7 +39,7 @@ type Options struct {
 	FPGAs []int
 }
 
-// ErrOptions matches errors about invalid matrices and options.
+// ErrOptions is wrapped by the errors that report invalid matrices or options.
 var ErrOptions = errors.New("matvec: wrong options")
 
 // ErrMessage matches errors about invalid messages.
@@ -82,8 +82,8 @@ func (s shape) words() []int32 {
 // shapeWords is the length of the message.
 const shapeWords = 5
 
-// decodeShape decodes the message at a worker with numbers of type T, which gets the rows of blocks ranks in one
-// message.
+// decodeShape decodes the first message at a worker whose numbers have type T. The worker gets the rows for as many
+// ranks as blocks in one message.
 func decodeShape[T Number](words []int32, ranks, blocks int, options Options) (s shape, err error) {
 	s = shape{int(words[0]), int(words[1]), int(words[2]), int(words[3]), time.Duration(words[4])}
 	var zero T

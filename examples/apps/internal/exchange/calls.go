@@ -58,8 +58,8 @@ func bcast[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T, root int) e
 	return mpi.Bcast(ctx, ranks.Comm, buf, Root)
 }
 
-// RecvBcast is Bcast from Root, for a rank that uses Send and Recv and does not know the length. It returns the filled
-// part of buf, which is its beginning.
+// RecvBcast receives a buffer that Root broadcasts, on a rank that uses Send and Recv and does not know the length. It
+// returns the filled part of buf, which is its beginning.
 func RecvBcast[T mpi.Number](ctx context.Context, r *Ranks, buf []T) ([]T, error) {
 	buf, err := recvSome(ctx, r, buf, r.parent)
 	if err != nil {
@@ -78,8 +78,8 @@ func forward[T mpi.Number](ctx context.Context, r *Ranks, buf []T) error {
 	return nil
 }
 
-// Scatter sends each rank its block of all, which is used only on Root. all consists of consecutive blocks with
-// the length of own. On Root, own may be the first block of all, which is then not copied.
+// Scatter sends each rank its block of all, a buffer that is used only on Root. This buffer consists of consecutive
+// blocks with the length of own. On Root, own may be the first of these blocks, which is then not copied.
 func Scatter[T mpi.Number](ctx context.Context, ranks *Ranks, all, own []T) error {
 	switch {
 	case !ranks.unrolled:
@@ -100,8 +100,9 @@ func Scatter[T mpi.Number](ctx context.Context, ranks *Ranks, all, own []T) erro
 		func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
-// RecvScatter is Scatter for a rank that uses Send and Recv and does not know the length of its block. It returns the
-// beginning of buf, which holds the block. As many blocks as Ranks.Blocks returns must fit in buf.
+// RecvScatter does the part of Scatter on a rank that uses Send and Recv and does not know the length of its block. It
+// returns the beginning of buf, which then holds the block. buf must have space for as many blocks as Ranks.Blocks
+// returns.
 func RecvScatter[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T) ([]T, error) {
 	blocks, err := recvSome(ctx, ranks, buf, ranks.parent)
 	if err != nil {
@@ -116,8 +117,8 @@ func RecvScatter[T mpi.Number](ctx context.Context, ranks *Ranks, buf []T) ([]T,
 		func(from, end, rank int) error { return send(ctx, ranks, blocks[from:end], rank) })
 }
 
-// forEachChild calls f for each child, with the position of the child's block. The first block, of n elements like the
-// others, is this rank's own.
+// forEachChild calls f for each child, with the position of the child's block in the buffer. The first block is this
+// rank's own. Every block has n elements.
 func (r *Ranks) forEachChild(n int, f func(from, end, rank int) error) error {
 	for i, rank := range r.children {
 		if err := f((i+1)*n, (i+2)*n, rank); err != nil {

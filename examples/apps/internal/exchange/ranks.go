@@ -10,13 +10,13 @@ import (
 // Root is the rank from which Scatter sends, and to which Gather and Sum send.
 const Root = 0
 
-// tag is upstream's tag. The cloudfpga profile does not transmit it.
+// tag is the tag that upstream's programs use. The cloudfpga profile does not transmit it.
 const tag = 0
 
 // groupSize is the number of FPGAs in a group of upstream's tree.
 const groupSize = 4
 
-// Ranks describes the ranks of a call, as seen by one of them.
+// Ranks describes the ranks that take part in a call, as seen by one of them.
 type Ranks struct {
 	*mpi.Comm
 	// unrolled is set if this rank uses only Send and Recv.
@@ -28,7 +28,7 @@ type Ranks struct {
 	hasTree  bool
 	// rootOnly is set if only Root can broadcast.
 	rootOnly bool
-	// unexpected is wrapped by the error for a message of unexpected length.
+	// unexpected is the error wrapped by the error for a message of unexpected length.
 	unexpected error
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// MaxOperation is the maximum time of an operation.
+// MaxOperation is the longest time that an operation may take.
 const MaxOperation = time.Millisecond
 
 // Processor is a model of a slow processor. The zero Processor does not wait.
