@@ -42,9 +42,10 @@ type polledSession struct {
 	otherFinds  atomic.Uint32
 	finished    bool
 	err         error
-	// visits counts the visits by other goroutines. Only the current owner may access it.
+	// visits counts the times that goroutines other than the session's own have polled the session. Only the current
+	// owner may access it.
 	visits uint
-	// skippedRank is set if the last poll handled frames and therefore skipped the rank.
+	// skippedRank is set if the last poll handled frames and therefore did not poll the rank.
 	skippedRank bool
 
 	// isAsleep is set while no goroutine polls the session. wakeUp clears it.
@@ -54,8 +55,8 @@ type polledSession struct {
 
 // pollDevice is a device that any goroutine can poll.
 type pollDevice interface {
-	// PollOnce polls the device once. Sleep blocks until c has a value, and makes progress meanwhile. polled is the
-	// time for which the caller of Sleep has already polled.
+	// PollOnce polls the device once. Sleep blocks until the channel c has a value, and makes progress meanwhile.
+	// polled is the time for which the caller of Sleep has already polled.
 	PollOnce()
 	Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error
 }

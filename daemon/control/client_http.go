@@ -226,7 +226,8 @@ func (w *answerWait) stop() {
 	}
 }
 
-// cause returns the error of a failed request: the timeout error if the time limit expired, and err otherwise.
+// cause returns the error to report for a failed request: the timeout error if the time limit expired, and err
+// otherwise.
 func (w *answerWait) cause(err error) error {
 	if errors.Is(context.Cause(w.ctx), w.err) {
 		return w.err

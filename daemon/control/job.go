@@ -29,7 +29,7 @@ type Job struct {
 	Reports []node.Report
 	Unread  []int
 	Silent  []int
-	// Processes describes the known processes of Silent, in rank order.
+	// Processes describes the known processes of the ranks in Silent, in rank order.
 	Processes []state.SilentProcess
 	jobs.Job
 }
@@ -118,7 +118,7 @@ func askJobs(ctx context.Context, name string, kind query.Kind) ([]*Job, error) 
 	return list, err
 }
 
-// askAll asks all ranks of all given jobs.
+// askAll queries all ranks of all given jobs.
 func askAll(ctx context.Context, list []*Job, kind query.Kind) {
 	ctx, stop := context.WithTimeout(ctx, jobTimeout)
 	defer stop()

@@ -48,7 +48,7 @@ type checkedPing struct {
 	seed      uint64
 }
 
-// seedMask limits seeds chosen by the daemon to integers that floating-point numbers in JSON represent exactly.
+// seedMask limits the seeds that the daemon chooses to integers that floating-point numbers in JSON represent exactly.
 const seedMask = 1<<48 - 1
 
 func (s *Server) checkPing(req PingRequest) (ping checkedPing, err error) {

@@ -1,6 +1,6 @@
 package control
 
-// Support is the part of a bug report not included in the status.
+// Support is the part of a bug report that the daemon contributes in addition to its status.
 type Support struct {
 	// Log is the end of the daemon's log, in complete lines.
 	Log string `json:"log"`
