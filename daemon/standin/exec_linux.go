@@ -118,8 +118,8 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	return fmt.Errorf("%w (%w)", broken, p.exitErr)
 }
 
-// stop ends the program and waits for its tasks. If wait is set, it first gives the program the grace period to exit
-// voluntarily.
+// stop ends the program and waits for its tasks. If the argument wait is true, stop first gives the program the grace
+// period to exit voluntarily.
 func (p *program) stop(wait bool) {
 	p.input.Close()
 	if !wait || !p.waitExit() {
