@@ -96,7 +96,7 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	wait := false
 	select {
 	case <-served:
-		// The program may be about to exit with a status more informative than the error.
+		// The program may be about to exit, and its exit status may say more than the error.
 		wait = !errors.Is(broken, ErrMalformedCall) && !errors.Is(broken, mpe.ErrClosed)
 	case <-p.exited:
 		if p.serveToEnd {

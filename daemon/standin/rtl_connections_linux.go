@@ -369,7 +369,7 @@ func (c *connections) recordLost(s segment, bytes int, err error) {
 	c.warnOnce("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
 }
 
-// warnOnce counts and logs an error unless its text equals that of the last one.
+// warnOnce counts and logs an error, unless its text equals that of the previous error.
 func (c *connections) warnOnce(what string, err error, fields ...zap.Field) {
 	err = rlimit.Descriptor(err)
 	c.mu.Lock()
