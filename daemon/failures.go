@@ -37,7 +37,7 @@ func (f *failureLog) addFailure(one state.Failure) {
 	f.entries = append(f.entries, one)
 }
 
-// sameFailure reports whether two failures are equal except for time and count.
+// sameFailure reports whether two failures are equal apart from their times and counts.
 func sameFailure(a, b *state.Failure) bool {
 	peers := a.Peer == nil && b.Peer == nil || a.Peer != nil && b.Peer != nil && *a.Peer == *b.Peer
 	return peers && a.Rank == b.Rank && a.Operation == b.Operation && a.State == b.State && a.Reason == b.Reason &&

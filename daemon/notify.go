@@ -71,8 +71,8 @@ func (d *Daemon) notifyDraining() (over func()) {
 	return runEvery(extendInterval, func(context.Context) { d.notify(extension()) })
 }
 
-// watchdog pings the service manager's watchdog, if enabled, until over is called. It skips a ping whenever an engine
-// does not respond.
+// watchdog pings the service manager's watchdog, if enabled, until the returned function over is called. It skips a
+// ping whenever an engine does not respond.
 func (d *Daemon) watchdog() (over func()) {
 	limit, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -108,7 +108,8 @@ func (d *Daemon) checkEngines(ctx context.Context) error {
 	return failed
 }
 
-// runEvery runs f at once and then at every interval, in a goroutine, until over is called.
+// runEvery runs the function f at once and then at every interval, in a goroutine, until the returned function over is
+// called.
 func runEvery(interval time.Duration, f func(context.Context)) (over func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

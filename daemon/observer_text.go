@@ -46,7 +46,8 @@ func eventLevel(e state.Event) zapcore.Level {
 	return zapcore.DebugLevel
 }
 
-// describe returns the level and message of lines with topic t, and a field that holds the drop reason or the event.
+// describe returns the level and the message for lines with the given topic. It also returns a field that holds the
+// drop reason or the event.
 func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	switch t.kind {
 	case lineDrop:

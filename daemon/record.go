@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// flightRecorder combines the daemon's flight recorder and the writer of its records.
+// flightRecorder combines the recorder of the daemon's packets with the writer of record files.
 type flightRecorder struct {
 	*recorder.Recorder
 	daemon *Daemon
@@ -163,7 +163,7 @@ func (r *flightRecorder) writePending() {
 	r.errorLogged = err != nil
 }
 
-// comment returns the comment to store in a recording file.
+// comment returns the comment that is stored in a recording file.
 func (r *flightRecorder) comment(why string) string {
 	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", version.String(),
 		r.daemon.opts.ConfigSource)

@@ -12,7 +12,7 @@ import (
 type completionQueue struct {
 	// onCompletion is called after an operation has completed. It must neither block nor call the rank.
 	onCompletion func()
-	// hasCompleted is set if completed may be non-empty.
+	// hasCompleted is set if the list completed may be non-empty.
 	hasCompleted atomic.Bool
 	// answering is held while operations are being answered, so that cancel cannot use a rank operation that is being
 	// freed. It guards batch.

@@ -89,8 +89,8 @@ func (l *ledger) addOperation(op *operation, bytes, work uint64) (answer, err er
 	return nil, nil
 }
 
-// charge charges n bytes. Common memory supplies the bytes beyond the program's share; if it does not suffice, charge
-// fails and returns the number of bytes left in it. The caller must hold the ledger's lock.
+// charge charges n bytes. Common memory supplies the bytes beyond the program's share. If it cannot, charge fails and
+// returns the number of bytes that common memory has left. The caller must hold the ledger's lock.
 func (l *ledger) charge(n int64) (left int64, ok bool) {
 	beyond := l.chargedBytes() + n - l.memory.perProgram - l.drawnBytes
 	if beyond <= 0 {
@@ -315,8 +315,8 @@ func (l *ledger) freeSpares() {
 	l.returnExcess()
 }
 
-// close frees the memory of a session that is ending. Operations whose answers are being written keep their memory
-// unless all is set.
+// close frees the memory of a session that is ending. Unless the argument all is true, operations whose answers are
+// being written keep their memory.
 func (l *ledger) close(all bool) {
 	l.mu.Lock()
 	l.closing = true

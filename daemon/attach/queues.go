@@ -77,8 +77,8 @@ func (q *queues) numAhead(op *operation) int { return slices.Index(q.byPeer[q.in
 type missingPayload struct {
 	// remaining maps an operation's id to the number of bytes that may still arrive.
 	remaining map[uint64]uint64
-	// overflowed is set once remaining would exceed maxMissing operations. From then on, the session discards all DATA
-	// for unknown operations.
+	// overflowed is set once remaining would have to hold more than maxMissing operations. From then on, the session
+	// discards all DATA frames for unknown operations.
 	overflowed bool
 }
 

@@ -37,7 +37,7 @@ type reduction struct {
 	err    error
 }
 
-// cancel records why the call ended and wakes up reduce. It does not block.
+// cancel records why the call ended and wakes up the method reduce. It does not block.
 func (r *reduction) cancel(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

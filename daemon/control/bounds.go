@@ -23,9 +23,9 @@ const (
 	maxWaiting = 448
 	// maxPayload is the maximum number of message bytes held for all requests together.
 	maxPayload = 1 << 30
-	// payloadStep is the maximum number of bytes to read at a time from a message of unknown length.
+	// payloadStep is the maximum number of bytes that the server reads at a time from a message of unknown length.
 	payloadStep = 1 << 20
-	// answerStep is the number of answer bytes to write before each deadline.
+	// answerStep is the number of bytes of an answer that are written before each new deadline.
 	answerStep = 1 << 20
 )
 
@@ -110,7 +110,7 @@ type payloadBudget struct {
 	used int64
 }
 
-// charge charges n bytes. It returns an error if the total would exceed maxPayload.
+// charge charges n bytes to the budget. It returns an error if the total would exceed maxPayload.
 func (p *payloadBudget) charge(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ type messageBuffer struct {
 	charged int
 }
 
-// newMessage returns a buffer for n bytes without charging them.
+// newMessage returns a message buffer of n bytes, without charging them to the budget.
 func (s *Server) newMessage(n int) (*messageBuffer, error) {
 	buf, err := anonmem.Get(n)
 	if err != nil {

@@ -102,7 +102,8 @@ func (p *pinger) roundTrip(ctx context.Context, port Port, datatype protocol.Dat
 	trip.RoundTrip = Micros(toMicros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
 }
 
-// verify compares the echo of a piece with the data sent. word is the index in the message of the piece's first word.
+// verify compares the echo of a piece with the data sent. The argument word is the index, within the message, of the
+// first word in the piece.
 func (x *exchange) verify(trip *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
 		trip.setError(Errorf(Mismatch, "rank %d echoed %d words instead of %d", trip.To, x.echoStatus.Words,

@@ -11,7 +11,7 @@ type Support struct {
 // Records describes the files in a spool.
 type Records struct {
 	Directory string `json:"directory"`
-	// Size is the maximum total size of the files in bytes.
+	// Size is the maximum total size in bytes of all files.
 	Size  int64    `json:"size_bytes"`
 	Files []Record `json:"files"` // oldest first
 }
