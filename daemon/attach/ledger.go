@@ -90,7 +90,7 @@ func (l *ledger) addOperation(op *operation, bytes, work uint64) (answer, err er
 }
 
 // charge charges n bytes. Common memory supplies the bytes beyond the program's share. If it cannot, charge fails and
-// returns the number of bytes that common memory has left. The caller must hold the ledger's lock.
+// returns the number of bytes that remain in common memory. The caller must hold the ledger's lock.
 func (l *ledger) charge(n int64) (left int64, ok bool) {
 	beyond := l.chargedBytes() + n - l.memory.perProgram - l.drawnBytes
 	if beyond <= 0 {

@@ -21,8 +21,7 @@ type Wait struct {
 	// Rank.
 	Remote    bool      `json:"remote,omitempty"`
 	Direction Direction `json:"direction"`
-	// For is the type of packet that Rank waits for. It is 0 if the message is held back and therefore waits for no
-	// packet.
+	// For is the type of packet that Rank waits for. It is 0 if the message is held back behind others.
 	For protocol.Type `json:"waits_for,omitempty"`
 	// Seconds is the age of the wait in seconds.
 	Seconds float64 `json:"age_seconds"`
