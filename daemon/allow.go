@@ -48,7 +48,8 @@ func newAccess(cfg *config.Config, group int) (*access, error) {
 	return a, errors.Join(errs...)
 }
 
-// resolveAccess resolves the users and groups in list to IDs. failed builds the error for a key of the allow section.
+// resolveAccess resolves the users and groups in list to IDs. For a name that cannot be resolved, it builds the error
+// with the callback failed, which takes the key within the allow section.
 func resolveAccess(list *config.AccessList, failed func(key, problem string) error) (of attach.Access, err error) {
 	var errs []error
 	numbers := func(names []string, key string, find func(string) (string, error)) (ids []int) {

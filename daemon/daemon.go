@@ -34,7 +34,7 @@ import (
 type Options struct {
 	// Log is the log; nil discards all lines.
 	Log *zap.Logger
-	// LostLogLines returns the number of lines lost by Log; nil means that Log loses no lines.
+	// LostLogLines returns the number of lines that Log has lost; nil means that Log loses no lines.
 	LostLogLines func() uint64
 	// LogTail returns the most recent lines of Log; nil means that they are not available.
 	LogTail func() []byte
@@ -46,18 +46,19 @@ type Options struct {
 	LoadConfig func() (*config.Config, error)
 	// ReloadSignals delivers a signal, such as SIGHUP, for each requested reload.
 	ReloadSignals <-chan os.Signal
-	// Level is the level of Log, for a reload to change; nil means that a reload cannot change it.
+	// Level is the level of Log, which a reload can change; nil means that a reload cannot change it.
 	Level *zap.AtomicLevel
 	// JobDirectory is the directory of the ranks' job, or empty without a job.
 	JobDirectory string
 	// FailureLimit is the time for which a stand-in's kernel may fail without a success before the daemon exits with
 	// the kernel's error; 0 means no limit. A daemon with a limit also exits if a kernel cannot run at all.
 	FailureLimit time.Duration
-	// StateDirectory holds state that a host saves for its next process; if it is empty, the daemon saves none.
+	// StateDirectory holds the state that a host saves for the process that replaces it. If StateDirectory is empty,
+	// the daemon saves no state.
 	StateDirectory string
 }
 
-// Daemon is a daemon, running or not yet started.
+// Daemon is a daemon, whether running or not yet started.
 type Daemon struct {
 	cfg      *config.Config // at startup; current is the most recently loaded one
 	opts     Options
@@ -72,7 +73,7 @@ type Daemon struct {
 	// access reflects the most recently loaded configuration.
 	access  atomic.Pointer[access]
 	denials denials
-	// attachedBytes is the maximum number of bytes for operations of all attached programs together.
+	// attachedBytes is the maximum number of bytes that the operations of all attached programs may use together.
 	attachedBytes int64
 	started       time.Time
 	web           *web.Server     // nil if HTTP is disabled
@@ -190,7 +191,7 @@ func (d *Daemon) Run(ctx context.Context) (err error) {
 	return errors.Join(err, d.stopEngines())
 }
 
-// listeners holds the daemon's own sockets, each nil if disabled.
+// listeners holds the listeners on the daemon's own sockets. Each is nil if it is disabled.
 type listeners struct{ control, attach net.Listener }
 
 // bindSockets binds the sockets of all local ranks and the daemon's own sockets. On error, it closes those already
@@ -324,7 +325,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 		d.reloadOnSignal(ctx)
 		return nil
 	})
-	// Without this task, a daemon without other tasks would exit at once.
+	// Without this task, a daemon that has no other tasks would exit at once.
 	tasks.Go(func() error {
 		select {
 		case <-stop.Done():

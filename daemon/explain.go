@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// explain extends the error of an operation with a stand-in of this daemon by the reason why the stand-in's kernel is
-// stuck. The caller must not hold an engine's lock.
+// explain extends the error of an operation with one of this daemon's stand-ins. It adds the reason why the stand-in's
+// kernel is stuck. The caller must not hold an engine's lock.
 func (d *Daemon) explain(err error) error {
 	wait, ok := waitOfError(err)
 	if !ok {
@@ -42,7 +42,7 @@ func waitOfError(err error) (wait handshake.Wait, ok bool) {
 	return wait, false
 }
 
-// stuckReason returns the reason why a stand-in's kernel delays a peer's messages, or "".
+// stuckReason returns the reason why a stand-in's kernel delays the messages of a peer, or "" if it does not.
 func (r *localRank) stuckReason(peer int) string {
 	r.mu.Lock()
 	kernel, failure := r.kernelState, r.kernelErr

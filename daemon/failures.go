@@ -20,7 +20,8 @@ type failureLog struct {
 	entries []state.Failure // newest last
 }
 
-// addFailure appends a failure, or increments the count of the last one if they are equal.
+// addFailure appends a failure to the log. If the failure equals the last one, addFailure increments the count of the
+// last one instead.
 func (f *failureLog) addFailure(one state.Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,7 +37,7 @@ func (f *failureLog) addFailure(one state.Failure) {
 	f.entries = append(f.entries, one)
 }
 
-// sameFailure reports whether two failures are equal except for time and count.
+// sameFailure reports whether two failures are equal apart from their times and counts.
 func sameFailure(a, b *state.Failure) bool {
 	peers := a.Peer == nil && b.Peer == nil || a.Peer != nil && b.Peer != nil && *a.Peer == *b.Peer
 	return peers && a.Rank == b.Rank && a.Operation == b.Operation && a.State == b.State && a.Reason == b.Reason &&
@@ -61,7 +62,7 @@ func newFailure(now time.Time, rank, peer int, operation state.Operation, err er
 	return f
 }
 
-// noteFailure stores a failure and, if it is worth recording, requests a record of it.
+// noteFailure stores a failure and, if it is worth recording, requests a record of the packets around it.
 func (d *Daemon) noteFailure(rank, peer int, operation state.Operation, err error) {
 	now := time.Now()
 	failure := newFailure(now, rank, peer, operation, err)

@@ -11,7 +11,8 @@ type lineLimiter struct {
 	suppressed uint64
 }
 
-// allow reports whether a line may be logged now, and returns the number of lines suppressed since the last logged one.
+// allow reports whether a line may be logged now, and returns the number of lines suppressed since the last line that
+// was logged.
 func (l *lineLimiter) allow(now time.Duration) (suppressed uint64, ok bool) {
 	if now < l.next {
 		l.suppressed++

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// minAttachedBytes is the lowest memory limit for attached programs, and their limit if the amount of available
-	// memory is unknown.
+	// minAttachedBytes is the lowest memory limit for attached programs. It is also their limit if the amount of
+	// available memory is unknown.
 	minAttachedBytes = 64 << 20
-	// minHeapBytes is the lowest limit set for Go's heap. Below it, the daemon would spend most of its time in garbage
-	// collection.
+	// minHeapBytes is the lowest limit that the daemon sets for Go's heap. Below it, the daemon would spend most of its
+	// time in garbage collection.
 	minHeapBytes = 64 << 20
-	// heapFraction is the fraction of the memory not reserved for attached programs that is available to Go's heap. The
-	// rest is for memory that the Go runtime does not account for.
+	// heapFraction determines how much memory Go's heap may use: this fraction of the memory not reserved for attached
+	// programs. The rest is for memory that the Go runtime does not account for.
 	heapFraction = 0.9
 )
 

@@ -50,7 +50,7 @@ func (d *Daemon) metricsSource() metrics.Source {
 	return src
 }
 
-// lostLogLines returns the number of log lines lost in the queue and in the writer.
+// lostLogLines returns the number of log lines lost in the observer's queue and in the log's writer.
 func (d *Daemon) lostLogLines() uint64 {
 	lost := d.observer.lost.Load()
 	if d.opts.LostLogLines != nil {

@@ -31,7 +31,7 @@ func (d *Daemon) notify(lines ...string) {
 
 func (d *Daemon) notifyReady() { d.notify(systemd.SdNotifyReady, d.serviceStatus()) }
 
-// serviceStatus returns the status line that "systemctl status" shows.
+// serviceStatus returns the line about the daemon that "systemctl status" shows.
 func (d *Daemon) serviceStatus() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "STATUS=%d of %d ranks are local:", len(d.ranks), len(d.cfg.Ranks))
@@ -46,7 +46,8 @@ func (d *Daemon) serviceStatus() string {
 	return b.String()
 }
 
-// notifyReloading reports the start of a reload. The caller must call over at its end.
+// notifyReloading notifies the service manager that a reload has started. The caller must call the returned function
+// over when the reload ends.
 func (d *Daemon) notifyReloading() (over func()) {
 	if d.phase.Load() != serving { // READY=1 would end any other phase
 		return func() {}
@@ -65,13 +66,13 @@ func (d *Daemon) notifyStopping() {
 
 func extension() string { return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", extendDuration.Microseconds()) }
 
-// notifyDraining keeps extending the service manager's timeout until over is called.
+// notifyDraining keeps extending the service manager's timeout until the returned function over is called.
 func (d *Daemon) notifyDraining() (over func()) {
 	return runEvery(extendInterval, func(context.Context) { d.notify(extension()) })
 }
 
-// watchdog pings the service manager's watchdog, if enabled, until over is called. It skips a ping whenever an engine
-// does not respond.
+// watchdog pings the service manager's watchdog, if enabled, until the returned function over is called. It skips a
+// ping whenever an engine does not respond.
 func (d *Daemon) watchdog() (over func()) {
 	limit, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -107,7 +108,8 @@ func (d *Daemon) checkEngines(ctx context.Context) error {
 	return failed
 }
 
-// runEvery runs f at once and then at every interval, in a goroutine, until over is called.
+// runEvery runs the function f at once and then at every interval, in a goroutine, until the returned function over is
+// called.
 func runEvery(interval time.Duration, f func(context.Context)) (over func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

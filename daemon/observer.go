@@ -26,7 +26,7 @@ const maxQueuedLines = 1024
 // path, it only counts and copies; run writes the lines.
 type Observer struct {
 	log *zap.Logger
-	// profile returns the protocol profile between two ranks, to explain an invalid header.
+	// profile returns the protocol profile used between two ranks. The observer needs it to explain an invalid header.
 	profile func(rank, peer int) protocol.Profile
 	now     func() time.Duration
 	// onFailure is called for each failed operation.
@@ -41,7 +41,7 @@ type Observer struct {
 
 var _ mpe.Observer = (*Observer)(nil)
 
-// lineKind is the kind of event reported by a line.
+// lineKind is the kind of event that a log line reports.
 type lineKind uint8
 
 const (
@@ -56,9 +56,10 @@ const (
 // topic is the key for rate limiting: lines with equal topics share a limit.
 type topic struct {
 	kind lineKind
-	// code is a state.DropReason, state.Event or attach.EventKind, depending on kind.
+	// code is a state.DropReason, a state.Event or an attach.EventKind, depending on the field kind.
 	code uint8
-	// extended is set if the peer uses the extended profile, which changes the level and text of a drop reason.
+	// extended is set if the peer uses the extended profile, because the profile changes the level and text of a drop
+	// reason.
 	extended bool
 	rank     int // negative: none
 	peer     int // for lineFailed; negative: no particular peer
@@ -223,8 +224,8 @@ func (o *Observer) drain() {
 	}
 }
 
-// flush logs the number of suppressed events for topics without a new line. It never logs while it holds a lock needed
-// by the packet path.
+// flush logs how many events were suppressed for each topic that has had no new line since. It never logs while it
+// holds a lock needed by the packet path.
 func (o *Observer) flush() {
 	now := o.now()
 	suppressed := make(map[topic]uint64)

@@ -45,8 +45,8 @@ var extendedDropText = [state.NumDropReasons]string{
 	state.DropCode:         "invalid error code",
 }
 
-// foreignVersion explains why a packet with a different version of the extended profile, or with reserved flags, was
-// dropped.
+// foreignVersion explains why a packet was dropped that uses a different version of the extended profile or sets
+// reserved flags.
 func foreignVersion(ln *logLine) string {
 	version := ln.headerBytes[protocol.VersionOffset]
 	if version == protocol.ExtVersion {

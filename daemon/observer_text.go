@@ -46,7 +46,8 @@ func eventLevel(e state.Event) zapcore.Level {
 	return zapcore.DebugLevel
 }
 
-// describe returns the level and message of lines with topic t, and a field that holds the drop reason or the event.
+// describe returns the level and the message for lines with the given topic. It also returns a field that holds the
+// drop reason or the event.
 func (t topic) describe() (level zapcore.Level, text string, of zap.Field) {
 	switch t.kind {
 	case lineDrop:
@@ -119,7 +120,7 @@ func (o *Observer) write(ln *logLine) {
 	o.log.Log(level, text, append(fields, suppressedField(ln.suppressed))...)
 }
 
-// Log messages that are not in a table.
+// Log messages that appear in no table.
 const (
 	packetDropped   = "packet dropped"
 	sendFailed      = "send failed"
@@ -178,7 +179,7 @@ func (o *Observer) dropDetail(ln *logLine) string {
 	return cmp.Or(dropText[reason], reason.String())
 }
 
-// dropText explains each drop reason whose text is constant.
+// dropText contains the explanation of each drop reason whose text is constant.
 var dropText = [state.NumDropReasons]string{
 	state.DropUnknownAddress: "address is not in the rank map",
 	state.DropDatatype: "call does not match the posted operation: one side uses INT and the other FLOAT, " +

@@ -21,7 +21,7 @@ type port struct {
 	links func() []node.Link // returns the current links
 	limit int                // maximum message length in words
 	peers []portPeer
-	// explain adds details to the error of an operation.
+	// explain adds what the daemon knows about the cause to the error of an operation.
 	explain func(error) error
 }
 

@@ -19,13 +19,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// localRank is a rank run by this daemon.
+// localRank is a rank that this daemon runs.
 type localRank struct {
 	*node.Rank
 	cfg    *config.Rank
 	kernel standin.Kernel // set for a stand-in
 	port   *port          // set for a host
-	// onFailure is called when an exchange of the kernel fails. It must be set before the kernel runs.
+	// onFailure is called when one of the kernel's exchanges with a peer fails. It must be set before the kernel runs.
 	onFailure func(error)
 
 	mu          sync.Mutex
@@ -58,7 +58,7 @@ func newKernel(cfg *config.Config, rank *config.Rank, env standin.Env) (standin.
 	return kernel, nil
 }
 
-// addDetails adds the daemon's information, such as the attached program, to the state of the rank.
+// addDetails adds information that only the daemon has, such as the attached program, to the state of the rank.
 func (r *localRank) addDetails(rankInfo *state.RankInfo, depth state.Detail, attached []attach.AttachedProgram) {
 	for _, attachedProgram := range attached {
 		if attachedProgram.Rank != r.cfg.Rank {
@@ -118,7 +118,7 @@ func (r *localRank) runKernel(ctx context.Context, log *zap.Logger) error {
 	return err
 }
 
-// minWarnAfter returns the shortest warn_after of the rank's links, or 0 if no link sets one.
+// minWarnAfter returns the shortest warn_after among the links of the rank, or 0 if no link sets one.
 func (r *localRank) minWarnAfter() time.Duration {
 	shortest := time.Duration(0)
 	for _, l := range r.Links() {

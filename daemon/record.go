@@ -22,7 +22,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// flightRecorder combines the daemon's flight recorder and the writer of its records.
+// flightRecorder combines the recorder of the daemon's packets with the writer of record files.
 type flightRecorder struct {
 	*recorder.Recorder
 	daemon *Daemon
@@ -36,14 +36,14 @@ type flightRecorder struct {
 	errorLogged bool
 }
 
-// pendingRecord is a recording file to write after a failure of a rank.
+// pendingRecord describes a recording file that must be written because an operation of a rank failed.
 type pendingRecord struct {
 	name, reason string
 	rank         *node.Rank
 	peer         int
 }
 
-// newRecording returns the recorder for the daemon's ranks, or nil if packets are not recorded.
+// newRecording returns the recorder of packets for the daemon's ranks, or nil if packets are not recorded.
 func newRecording(daemon *Daemon) *flightRecorder {
 	ranks := make([]*node.Rank, len(daemon.ranks))
 	for i, r := range daemon.ranks {
@@ -78,7 +78,7 @@ func (d *Daemon) CycleAt(rank int, t time.Time) (pcapng.Cycle, bool) {
 
 const noRecords = "failure records are disabled"
 
-// openSpool opens the spool. On error, it logs the error, and the daemon writes no records.
+// openSpool opens the spool directory for records. If this fails, it logs the error, and the daemon writes no records.
 func (r *flightRecorder) openSpool() {
 	dir := r.daemon.cfg.SpoolDirectory()
 	if dir == "" {
@@ -97,9 +97,9 @@ func (r *flightRecorder) openSpool() {
 	r.spool = s
 }
 
-// requestRecord requests a record of a failure and returns its path. It returns "" without a spool, or if the last
-// record is too recent. All failures before the record is written share it, including those caused by the same event.
-// requestRecord does not block, because the caller may hold an engine's lock.
+// requestRecord requests a record of a failure and returns the path of the record. It returns "" if there is no spool
+// or the last record is too recent. All failures that occur before the record is written share it, including those
+// caused by the same event. requestRecord does not block, because the caller may hold an engine's lock.
 func (r *flightRecorder) requestRecord(now time.Time, rank, peer int, reason string) string {
 	if r.spool == nil {
 		return ""
@@ -163,7 +163,7 @@ func (r *flightRecorder) writePending() {
 	r.errorLogged = err != nil
 }
 
-// comment returns the comment to store in a recording file.
+// comment returns the comment that is stored in a recording file.
 func (r *flightRecorder) comment(why string) string {
 	text := fmt.Sprintf("last packets of the local ranks of zrlmpid %s, configuration %s", version.String(),
 		r.daemon.opts.ConfigSource)
@@ -173,7 +173,8 @@ func (r *flightRecorder) comment(why string) string {
 	return text
 }
 
-// profile returns the profile to store with recorded packets: V09 if any link has tags, otherwise CloudFPGA.
+// profile returns the protocol profile to store with recorded packets: V09 if any link carries tags, otherwise
+// CloudFPGA.
 func (r *flightRecorder) profile() protocol.Profile {
 	for _, rank := range r.daemon.ranks {
 		for peer, l := range rank.Links() {

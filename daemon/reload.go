@@ -38,10 +38,10 @@ func (r *reloadState) lastReload() (good bool, last time.Time) {
 	return !r.lastFailed, r.loadedAt
 }
 
-// ErrNotServing rejects a reload while the daemon is starting or stopping.
+// ErrNotServing is returned for a reload while the daemon is starting or stopping.
 var ErrNotServing = errors.New("zrlmpid is starting or stopping")
 
-// errNoSource rejects a reload if the configuration cannot be read again.
+// errNoSource is returned for a reload if the configuration came from a source that cannot be read again.
 var errNoSource = errors.New("cannot be read a second time: restart zrlmpid")
 
 // RefusedError reports that the daemon refused a reload.
@@ -51,7 +51,7 @@ type RefusedError struct {
 	Err     error
 }
 
-// Error returns the cause, or a message with one line for each change that needs a restart.
+// Error returns the message of Err or, if Err is nil, a message with one line for each change that needs a restart.
 func (e *RefusedError) Error() string {
 	const text = "configuration refused, the previous one stays in effect"
 	if e.Err != nil {

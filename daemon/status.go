@@ -74,8 +74,8 @@ func (d *Daemon) supportInfo() control.Support {
 	return support
 }
 
-// askReports asks remote ranks for their waits. The lowest local rank with an extended-profile link to a remote rank
-// asks it over that link.
+// askReports asks remote ranks for their waits. Each remote rank is asked by the lowest local rank that has an
+// extended-profile link to it, over that link.
 func (d *Daemon) askReports(ctx context.Context) []state.AskResult {
 	by := map[*localRank][]int{}
 	asked := []state.AskResult{}
@@ -105,7 +105,8 @@ func (d *Daemon) askReports(ctx context.Context) []state.AskResult {
 	return asked
 }
 
-// linkTo returns the link to the rank from the lowest other local rank, or nil without another local rank.
+// linkTo returns the link over which the lowest other local rank reaches the given rank. It returns nil if there is no
+// other local rank.
 func (d *Daemon) linkTo(rank int) *node.Link {
 	for _, r := range d.ranks {
 		if r.cfg.Rank != rank {

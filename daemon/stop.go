@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// maxStopLines is the maximum number of pending messages logged for each rank when the daemon stops.
+// maxStopLines is the maximum number of pending messages that the daemon logs for each rank when it stops.
 const maxStopLines = 20
 
 // beginStop logs that the daemon is stopping and lists the pending messages. All tasks are still running.
@@ -35,7 +35,7 @@ func (d *Daemon) beginStop() {
 	}
 }
 
-// logWaits logs the first maxStopLines waits of a rank, and the number of further waits.
+// logWaits logs the first maxStopLines waits of a rank, and then the number of waits that it did not log.
 func logWaits(log *zap.Logger, level zapcore.Level, text string, rank int, waits []mpe.Waiting) {
 	for _, w := range waits[:min(len(waits), maxStopLines)] {
 		log.Log(level, text, append(waitFields(w), zap.Duration("elapsed", handshake.Round(w.Elapsed)),
@@ -46,7 +46,7 @@ func logWaits(log *zap.Logger, level zapcore.Level, text string, rank int, waits
 	}
 }
 
-// stopEngines closes all engines in parallel. Pending messages may complete within stop_timeout.
+// stopEngines closes all engines in parallel. During this, pending messages may still complete within stop_timeout.
 func (d *Daemon) stopEngines() error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.current.Load().StopTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ type waitWatcher struct {
 	log   *zap.Logger
 	ranks []*localRank
 	now   func() time.Time
-	// logged contains the logged waits that have not ended.
+	// logged contains the waits that have been logged and have not ended yet.
 	logged map[waitKey]loggedWait
 }
 
@@ -32,7 +32,7 @@ type loggedWait struct {
 	fields []zap.Field
 }
 
-// Bounds on the time between two scans, by which the log line of a wait may be late.
+// Bounds on the time between two scans. The log line of a wait may be late by up to this time.
 const (
 	minScanInterval = 20 * time.Millisecond
 	maxScanInterval = time.Second

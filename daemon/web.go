@@ -126,7 +126,7 @@ func sendTimes(ranks []metrics.Rank) func(rank, peer int) (statuspage.Latency, b
 // maxRecentLines is the number of warnings and errors kept for the status page.
 const maxRecentLines = 50
 
-// keepRecentLog starts to collect the log's most recent warnings and errors for the status page.
+// keepRecentLog starts to collect the most recent warnings and errors in the log for the status page.
 func (d *Daemon) keepRecentLog() {
 	d.recentLog = statuspage.NewLog(maxRecentLines)
 	d.log = d.log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
@@ -134,7 +134,7 @@ func (d *Daemon) keepRecentLog() {
 	}))
 }
 
-// waitFailed waits until ctx is done or the server fails. It returns the server's error.
+// waitFailed waits until ctx is done or the server fails. In the second case, it returns the server's error.
 func (t *webTask) waitFailed(ctx context.Context) error {
 	select {
 	case <-t.done:

@@ -8,8 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
-// Classic buckets serve a Prometheus without support for native histograms. Their upper bounds are the powers of two
-// from 2^minClassicExp to 1 second, which are the bounds of every phases.PerOctave-th native bucket.
+// Classic buckets are for a Prometheus server that does not support native histograms. Their upper bounds are the
+// powers of two from 2^minClassicExp to 1 second. Each of them is also the upper bound of every phases.PerOctave-th
+// native bucket.
 const minClassicExp = -17
 
 var classicBounds = prometheus.ExponentialBuckets(math.Exp2(minClassicExp), 2, 1-minClassicExp)

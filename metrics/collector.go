@@ -14,19 +14,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Engine contains the methods of *mpe.Engine called by a Collector.
+// Engine contains those methods of *mpe.Engine that a Collector calls.
 type Engine interface {
 	Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters))
 	PeerCounters(rank int, visit func(*state.PeerCounters))
 }
 
-// Rank provides the metrics of a local rank.
+// Rank provides a Collector with the metrics of a local rank.
 type Rank struct {
 	Engine Engine
-	// Recorder contains the histograms, filled by the engine's observer.
+	// Recorder contains the histograms of the rank, which the engine's observer fills.
 	Recorder *phases.Recorder
-	// State returns the state of the rank without its engine. If the state names a kernel, the receive in which that
-	// kernel waits for work does not count as a wait.
+	// State returns the part of the rank's state that its engine does not know. If the state names a kernel, the
+	// receive in which that kernel waits for work does not count as a wait.
 	State func() state.RankInfo
 }
 
@@ -34,12 +34,12 @@ type Rank struct {
 type Source struct {
 	// Version is the version of the running program.
 	Version string
-	// Started is the time at which the engines started to count.
+	// Started is the time at which the engines' counters started at zero.
 	Started time.Time
 	Ranks   []Rank
-	// LostLogLines returns the number of lost log lines.
+	// LostLogLines returns the number of log lines that were lost.
 	LostLogLines func() uint64
-	// AccessDenied returns the number of programs and requests refused for lack of permission, by socket.
+	// AccessDenied returns, for each socket, the number of programs and requests refused for lack of permission.
 	AccessDenied func() map[string]uint64
 	// WebConfigFailures returns the number of times that the server rejected a changed web configuration.
 	WebConfigFailures func() uint64
@@ -105,7 +105,7 @@ func boolToFloat(b bool) float64 {
 	return 0
 }
 
-// rankSample is the state of a rank at a scrape. The counters of each peer are read at a single point in time.
+// rankSample contains the state of a rank at the time of a scrape. All counters of a peer are read at the same time.
 type rankSample struct {
 	createdAt    time.Time
 	rank         string
@@ -121,8 +121,8 @@ type peerSample struct {
 	times    phases.PeerTimes
 }
 
-// labelOtherPeers is the label of all peers without separate series, labelAnySource the label of receives from any
-// source, and labelUnknownPeer the label of addresses outside the rank map.
+// labelOtherPeers is the label for all peers without separate series. labelAnySource is the label for receives from any
+// source. labelUnknownPeer is the label for addresses outside the rank map.
 const (
 	labelOtherPeers  = "other"
 	labelAnySource   = "any"
@@ -184,7 +184,7 @@ func (l *rankSample) collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectState exposes the series unrelated to any particular peer.
+// collectState exposes the series that do not belong to any particular peer.
 func (l *rankSample) collectState(out chan<- prometheus.Metric) {
 	out <- postedReceives.gauge(float64(l.rankCounters.Posted), l.rank)
 	out <- unexpectedMessages.gauge(float64(l.rankCounters.Unexpected), l.rank)

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// family is a metric family and its labels.
+// family describes a metric family and its labels.
 type family struct {
 	name, help string
 	kind       prometheus.ValueType // not used for histograms
@@ -14,7 +14,7 @@ type family struct {
 	desc       *prometheus.Desc
 }
 
-// families contains all families in the order of the documentation.
+// families contains all metric families in the order in which the documentation lists them.
 var families []*family
 
 func newFamily(name string, kind prometheus.ValueType, help string, labels ...string) *family {
@@ -103,7 +103,7 @@ var (
 		"Kernel of the stand-in running (1) or not (0).", "rank", "kernel")
 )
 
-// counterAt returns a counter created at the given time.
+// counterAt returns a counter metric that was created, and thus started at zero, at the given time.
 func (f *family) counterAt(created time.Time, value uint64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetricWithCreatedTimestamp(f.desc, f.kind, float64(value), created, labels...)
 }

@@ -12,7 +12,7 @@ import (
 const (
 	// maxScrapes is the maximum number of concurrent scrapes. Further scrapes wait.
 	maxScrapes = 4
-	// scrapeTimeout is the maximum duration of a scrape, including its wait.
+	// scrapeTimeout is the maximum duration of a scrape, including the time for which it waits for other scrapes.
 	scrapeTimeout = 10 * time.Second
 )
 
@@ -23,7 +23,7 @@ func Handler(r *prometheus.Registry, log promhttp.Logger) http.Handler {
 		ErrorLog: log, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
 	})
 	slots := make(chan struct{}, maxScrapes)
-	// http.TimeoutHandler buffers the whole answer, so a slow client does not occupy a slot.
+	// http.TimeoutHandler buffers the whole answer, so that a slow client does not count as a running scrape.
 	return http.TimeoutHandler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		select {
 		case slots <- struct{}{}:

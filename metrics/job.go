@@ -9,13 +9,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Job contains the answers of a job's ranks.
+// Job contains the answers received from a job's ranks.
 type Job struct {
 	Name  string
 	Ranks []JobRank
 }
 
-// JobRank is a rank of a job. Its counters started at time Started.
+// JobRank describes a rank of a job. Its counters started at zero at the time Started.
 type JobRank struct {
 	Started time.Time
 	State   state.RankInfo

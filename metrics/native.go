@@ -24,7 +24,7 @@ func (f *family) nativeHistogram(h *phases.Histogram, created time.Time, labels 
 	return m
 }
 
-// histogram returns h as a native histogram with additional classic buckets.
+// histogram returns h as a native Prometheus histogram that also contains classic buckets.
 func (f *family) histogram(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
 	return &classicHistogram{f.nativeHistogram(h, created, labels...), h}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Values of the label direction for messages and packets.
+// Values of the label "direction" of messages and packets.
 const (
 	directionSend    = "send"
 	directionReceive = "receive"
@@ -18,10 +18,10 @@ const (
 	directionOut     = "out"
 )
 
-// labelHeldBack is the value of the label waits_for for a message queued behind others.
+// labelHeldBack is the value of the label waits_for if a message is queued behind other messages.
 const labelHeldBack = "held_back"
 
-// packetTypes contains the label value for each packet type.
+// packetTypes contains the value of the label for each type of packet.
 var packetTypes = func() (names [state.NumTypes]string) {
 	names[0] = labelHeldBack
 	for t := 1; t < state.NumTypes; t++ {

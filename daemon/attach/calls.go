@@ -14,7 +14,7 @@ import (
 type programCall struct {
 	wire.Call
 	layoutInts []int // memory for the call's layouts
-	// reduction is non-nil for a posted call whose reduction operation is a function of the program.
+	// reduction is non-nil for a posted call whose reduction operation is a function that only the program can execute.
 	reduction *reduction
 }
 
@@ -120,7 +120,7 @@ type commCache struct {
 }
 
 type commMembers struct {
-	// listed is the list of members as encoded in the frame. It is nil if the frame contained no list.
+	// listed is the list of members as encoded in the CALL frame. It is nil if the frame contained no list.
 	listed  []byte
 	members []int
 }

@@ -21,8 +21,8 @@ import (
 // pollPause is the duration for which the session's goroutine sleeps while other goroutines poll the session.
 const pollPause = time.Millisecond
 
-// processorVisits is the number of visits after which the daemon publishes the number of the processor that polls.
-// Publishing it at every visit would cost a system call each time.
+// processorVisits is the number of polls by other goroutines after which the daemon publishes on which processor the
+// polling goroutine runs. Publishing this after every poll would cost a system call each time.
 const processorVisits = 64
 
 // maxFramesPerPoll is the maximum number of a program's frames handled in one poll.
@@ -42,20 +42,21 @@ type polledSession struct {
 	otherFinds  atomic.Uint32
 	finished    bool
 	err         error
-	// visits counts the visits by other goroutines. Only the current owner may access it.
+	// visits counts the times that goroutines other than the session's own have polled the session. Only the current
+	// owner may access it.
 	visits uint
-	// skippedRank is set if the last poll handled frames and therefore skipped the rank.
+	// skippedRank is set if the last poll handled frames and therefore did not poll the rank.
 	skippedRank bool
 
-	// isAsleep is set while no goroutine polls the session. wakeUp clears it.
+	// isAsleep is set while no goroutine polls the session. The method wakeUp clears it.
 	isAsleep atomic.Bool
 	wake     chan struct{} // wakes up the session's goroutine
 }
 
 // pollDevice is a device that any goroutine can poll.
 type pollDevice interface {
-	// PollOnce polls the device once. Sleep blocks until c has a value, and makes progress meanwhile. polled is the
-	// time for which the caller of Sleep has already polled.
+	// PollOnce polls the device once. Sleep blocks until the channel c has a value, and makes progress meanwhile.
+	// polled is the time for which the caller of Sleep has already polled.
 	PollOnce()
 	Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error
 }

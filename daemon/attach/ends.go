@@ -12,7 +12,7 @@ import (
 type completionQueue struct {
 	// onCompletion is called after an operation has completed. It must neither block nor call the rank.
 	onCompletion func()
-	// hasCompleted is set if completed may be non-empty.
+	// hasCompleted is set if the list completed may be non-empty.
 	hasCompleted atomic.Bool
 	// answering is held while operations are being answered, so that cancel cannot use a rank operation that is being
 	// freed. It guards batch.
@@ -24,8 +24,8 @@ type completionQueue struct {
 	completed []*operation // in order of completion
 }
 
-// notifyingOp is an operation of a rank that calls then when it completes. Before that, it may call awaited to ask
-// whether the program is waiting for it; see mpe.Request.OnEnd.
+// notifyingOp is an operation that invokes the callback then on completion. Before that, it may invoke the callback
+// awaited to ask whether the program is waiting for the operation; see mpe.Request.OnEnd.
 type notifyingOp interface {
 	mpe.Op
 	OnEnd(then func(), awaited func() bool)
@@ -59,8 +59,8 @@ func (e *completionQueue) addCompleted(op *operation) {
 	e.onCompletion()
 }
 
-// answer answers the completed operations and reports whether there were any. now must be set unless the caller is the
-// reading goroutine; see operation.end.
+// answer answers the completed operations and reports whether there were any. The argument now must be true unless the
+// caller is the reading goroutine; see operation.end.
 func (e *completionQueue) answer(now bool) (found bool) {
 	if !e.hasCompleted.Load() {
 		return false
@@ -94,7 +94,8 @@ func (e *completionQueue) cancel(op *operation) {
 	}
 }
 
-// remove removes an unanswered operation and reports whether it did. If so, the caller alone may end the operation.
+// remove removes an operation that has not been answered, and reports whether it did. If it returns true, only its
+// caller may end the operation.
 func (e *completionQueue) remove(op *operation) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -28,16 +28,17 @@ type ledger struct {
 	mu    sync.Mutex
 	ops   map[uint64]*operation
 	bytes int64
-	// workBytes is the memory that calls may need in addition to their payload, and memberBytes the memory for
-	// communicators. drawnBytes is the part of all charges covered by common memory.
+	// workBytes is the memory that calls may need in addition to their payload, and memberBytes is the memory for lists
+	// of communicator members. drawnBytes is the part of all charges that common memory covers.
 	workBytes, memberBytes, drawnBytes int64
 	// spareBuffers holds large buffers for reuse by later operations, oldest first.
 	spareBuffers [][]byte
 	spareBytes   int64
 	closing      bool
 	probes       int
-	// claims maps the message number of each matched probe to the message's source. A claimed message no longer matches
-	// other operations, and the program must receive it once. Claims left at the end of the session are dropped.
+	// claims maps the number of each message claimed by a matched probe to the message's source. A claimed message no
+	// longer matches other operations, and the program must receive it exactly once. Claims left at the end of the
+	// session are dropped.
 	claims map[int]int
 	// refusals is the number of unread answers to rejected operations. refusalRead is signaled when refusals decreases
 	// and when sessionEnded is set.
@@ -46,12 +47,12 @@ type ledger struct {
 	sessionEnded bool
 }
 
-// errCommonFull means that common memory, which all programs share, is exhausted.
+// errCommonFull is returned when common memory, which all attached programs share, is exhausted.
 var errCommonFull = errors.New("more than the limit of all attached programs together")
 
-// addOperation charges an operation to the program's memory and, if needed, to common memory. work is memory needed in
-// addition to bytes. If a limit would be exceeded, addOperation returns the answer to send to the program. A non-nil
-// err ends the session.
+// addOperation charges an operation to the program's memory and, if needed, to common memory. The argument work is the
+// amount of memory needed in addition to bytes. If a limit would be exceeded, addOperation returns the answer to send
+// to the program. A non-nil err ends the session.
 func (l *ledger) addOperation(op *operation, bytes, work uint64) (answer, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +89,8 @@ func (l *ledger) addOperation(op *operation, bytes, work uint64) (answer, err er
 	return nil, nil
 }
 
-// charge charges n bytes. Common memory supplies the bytes beyond the program's share; if it does not suffice, charge
-// fails and returns the number of bytes left in it. The caller must hold the ledger's lock.
+// charge charges n bytes. Common memory supplies the bytes beyond the program's share. If it cannot, charge fails and
+// returns the number of bytes that remain in common memory. The caller must hold the ledger's lock.
 func (l *ledger) charge(n int64) (left int64, ok bool) {
 	beyond := l.chargedBytes() + n - l.memory.perProgram - l.drawnBytes
 	if beyond <= 0 {
@@ -106,7 +107,8 @@ func (l *ledger) chargedBytes() int64 {
 	return l.bytes + l.workBytes + l.memberBytes + l.spareBytes + int64(len(l.ops))*operationCost
 }
 
-// returnExcess returns unneeded drawn bytes to common memory. The caller must hold the ledger's lock.
+// returnExcess returns memory to common memory if the program has drawn more than its remaining charges need. The
+// caller must hold the ledger's lock.
 func (l *ledger) returnExcess() {
 	if excess := l.drawnBytes - max(l.chargedBytes()-l.memory.perProgram, 0); excess > 0 {
 		l.drawnBytes -= excess
@@ -220,7 +222,8 @@ func (l *ledger) claim(st *mpe.Status) {
 	l.claims[st.Claim] = st.Peer
 }
 
-// checkClaim rejects an operation in mpe.ClaimComm unless it receives a message claimed by a matched probe.
+// checkClaim rejects an operation in mpe.ClaimComm, the communicator for claimed messages, unless it receives a message
+// claimed by a matched probe.
 func (l *ledger) checkClaim(r *wire.Start) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -312,8 +315,8 @@ func (l *ledger) freeSpares() {
 	l.returnExcess()
 }
 
-// close frees the memory of a session that is ending. Operations whose answers are being written keep their memory
-// unless all is set.
+// close frees the memory of a session that is ending. Unless the argument all is true, operations whose answers are
+// being written keep their memory.
 func (l *ledger) close(all bool) {
 	l.mu.Lock()
 	l.closing = true
@@ -347,9 +350,9 @@ type memoryPool struct {
 }
 
 const (
-	// maxShare is the maximum number of bytes in one program's share.
+	// maxShare is the maximum size in bytes of one program's share of memory.
 	maxShare = 16 << 20
-	// shareParts limits the sum of all shares to 1/shareParts of the memory limit.
+	// shareParts limits the sum of all programs' shares to the fraction 1/shareParts of the memory limit.
 	shareParts = 8
 	// maxSpareBytes is the maximum total size in bytes of the buffers kept by one program for reuse. They are freed
 	// when common memory is exhausted.

@@ -92,8 +92,8 @@ func (op *operation) detachMemory() []byte {
 // failUnstarted ends an operation that has not been started.
 func (op *operation) failUnstarted(err error) { op.end(&mpe.Status{}, false, err, false) }
 
-// end ends an operation and queues its answer. If now is set, end writes the answer at once. Otherwise, the caller must
-// be the reading goroutine, which writes deferred answers before it waits for more frames.
+// end ends an operation and queues its answer. If the argument now is true, end writes the answer at once. Otherwise,
+// the caller must be the reading goroutine, which writes deferred answers before it waits for more frames.
 func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	if err != nil {
 		err = op.session.server.opts.Explain(err)
@@ -125,7 +125,7 @@ func (op *operation) end(st *mpe.Status, found bool, err error, now bool) {
 	op.session.deferredAnswers = true
 }
 
-// resultBytes returns the number of bytes, of a received message or a call's result, to send to the program.
+// resultBytes returns how many bytes of a received message, or of a call's result, must be sent to the program.
 func (op *operation) resultBytes(st *mpe.Status, err error) int {
 	if op.Kind == wire.OpCall && err == nil {
 		return len(op.Buf)
@@ -167,9 +167,9 @@ type detacher interface {
 	Abandon(cause error, keep mpe.KeepFunc) (mpe.Status, error)
 }
 
-// detach ends an operation, already removed from the completionQueue, with the error cause. gone means that the program
-// is gone; otherwise, it only stopped waiting for the operation. If the transfer continues, its buffer is charged to
-// common memory until the transfer ends.
+// detach ends an operation with the error cause, after the operation has been removed from the completionQueue. The
+// argument gone means that the program is gone; otherwise, it only stopped waiting for the operation. If the transfer
+// continues, its buffer is charged to common memory until the transfer ends.
 func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	l, ok := op.rankOp.(detacher)
 	large := max(cap(op.memory), len(op.Buf)) >= anonmem.MinMapped
@@ -189,8 +189,8 @@ func (op *operation) detach(cause error, gone bool) (mpe.Status, error) {
 	return l.Detach(cause, keep)
 }
 
-// detachPayload implements mpe.KeepFunc. It copies payload in the arena for the transfer, because the program may reuse
-// the arena.
+// detachPayload implements mpe.KeepFunc. It copies payload that lies in the arena for the rest of the transfer, because
+// the program may reuse the arena.
 func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	pool, b := op.session.memory, op.detachMemory()
 	if op.InArena {
@@ -209,7 +209,8 @@ func (op *operation) detachPayload(buf []byte) (kept []byte, release func()) {
 	}
 }
 
-// unstartedError returns the error for an aborted send or call that never started, including the reason.
+// unstartedError returns the error for a send or call that was aborted before it started. The error includes the
+// reason.
 func (op *operation) unstartedError(cause error) error {
 	rank, have := op.session.rank, fmt.Sprintf("%d of %d bytes of payload received from the program", op.payloadReceived,
 		op.Length)

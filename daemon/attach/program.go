@@ -13,8 +13,8 @@ type AttachedProgram struct {
 	Rank int
 	wire.Credentials
 	AttachedAt time.Time
-	// Operations and Bytes are the number of operations in progress and the size of their payload, counted as for
-	// Limits.
+	// Operations is the number of operations in progress, and Bytes is the size of their payload. Both are counted as
+	// for Limits.
 	Operations int
 	Bytes      int64
 }

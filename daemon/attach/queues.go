@@ -12,16 +12,16 @@ import (
 // for all such peers. Only the reading goroutine uses queues.
 type queues struct {
 	orderedPeers []int // peers that do not support communicators
-	// byPeer contains a queue for each peer, followed by one queue for all invalid ranks.
+	// byPeer contains a queue for each peer, followed by one queue for all operations with invalid ranks.
 	byPeer [][]*operation
-	// ready lists operations that have become first in all of their queues.
+	// ready lists operations that have reached the front of all of their queues.
 	ready []*operation
 }
 
-// hasPayload reports whether the whole payload has been received.
+// hasPayload reports whether the whole payload of the operation has been received.
 func (op *operation) hasPayload() bool { return op.payloadReceived == op.Length }
 
-// indexes returns the indexes in byPeer of an operation's queues.
+// indexes returns the indexes in byPeer of the queues that contain an operation.
 func (q *queues) indexes(op *operation) []int {
 	if op.Kind == wire.OpCall {
 		return q.orderedPeers
@@ -33,7 +33,7 @@ func (q *queues) indexes(op *operation) []int {
 	return op.queue[:]
 }
 
-// isFirst reports whether all queues of the operation are empty.
+// isFirst reports whether all queues that the operation would join are empty.
 func (q *queues) isFirst(op *operation) bool {
 	for _, i := range q.indexes(op) {
 		if len(q.byPeer[i]) > 0 {
@@ -53,8 +53,8 @@ func (q *queues) add(op *operation) {
 	}
 }
 
-// remove removes an operation from its queues, and appends to ready the operations that thereby become first in all of
-// theirs.
+// remove removes an operation from its queues. Other operations may thereby reach the front of all of their queues;
+// remove appends these to ready.
 func (q *queues) remove(op *operation) {
 	for _, i := range q.indexes(op) {
 		at := slices.Index(q.byPeer[i], op)
@@ -68,7 +68,7 @@ func (q *queues) remove(op *operation) {
 	}
 }
 
-// numAhead returns the number of operations ahead of op in the queue of its peer.
+// numAhead returns the number of operations ahead of op in the first queue that contains op.
 func (q *queues) numAhead(op *operation) int { return slices.Index(q.byPeer[q.indexes(op)[0]], op) }
 
 // missingPayload tracks the missing payload of sends and calls that ended early. The program may already be sending
@@ -77,8 +77,8 @@ func (q *queues) numAhead(op *operation) int { return slices.Index(q.byPeer[q.in
 type missingPayload struct {
 	// remaining maps an operation's id to the number of bytes that may still arrive.
 	remaining map[uint64]uint64
-	// overflowed is set once remaining would exceed maxMissing operations. From then on, the session discards all DATA
-	// for unknown operations.
+	// overflowed is set once remaining would have to hold more than maxMissing operations. From then on, the session
+	// discards all DATA frames for unknown operations.
 	overflowed bool
 }
 

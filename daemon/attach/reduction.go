@@ -29,15 +29,15 @@ type reduction struct {
 	sent, answered bool
 	// cause is the reason why the call ended, or nil while it is running.
 	cause error
-	// operands holds both operands of REDUCE, or nil if REDUCE must not be sent.
+	// operands holds both operands for the REDUCE frame, or nil if no REDUCE frame must be sent.
 	operands []byte
-	// result is the destination for the payload of REDUCED, or nil if none is expected. err is the error reported by
-	// the program.
+	// result is the destination for the payload of the REDUCED frame, or nil if no REDUCED frame is expected. err is
+	// the error reported by the program.
 	result []byte
 	err    error
 }
 
-// cancel records why the call ended and wakes up reduce. It does not block.
+// cancel records why the call ended and wakes up the method reduce. It does not block.
 func (r *reduction) cancel(cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

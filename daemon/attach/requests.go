@@ -51,8 +51,8 @@ func (s *session) dispatchFrame(frameType wire.FrameType) error {
 }
 
 // admit registers an operation and allocates a buffer of room bytes for it. If a limit would be exceeded, admit answers
-// the program and skips the rest of the frame; lacking is the number of payload bytes that the program may still send.
-// A non-nil err ends the session.
+// the program and skips the rest of the frame. In that case, lacking is the number of payload bytes that the program
+// may still send for the operation. A non-nil err ends the session.
 func (s *session) admit(op *operation, bytes, work, room, lacking uint64) (ok bool, err error) {
 	answer, err := s.addOperation(op, bytes, work)
 	if errors.Is(answer, errCommonFull) {

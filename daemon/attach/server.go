@@ -24,8 +24,8 @@ import (
 type Ranks interface {
 	// Hosts lists the ranks to which programs may attach, in rank order.
 	Hosts() []int
-	// Device returns the device of a rank. The server never closes the device. If the daemon does not offer the rank,
-	// the error wraps mpe.ErrRank and states the reason.
+	// Device returns the device of a rank. The server never closes the device. If the daemon does not offer the rank to
+	// programs, the error wraps mpe.ErrRank and states the reason.
 	Device(rank int) (mpe.Device, error)
 }
 
@@ -34,9 +34,9 @@ type Options struct {
 	// Access returns the users and groups that may attach to a host rank, in addition to root and the daemon's own
 	// user. It may be called concurrently. If Access is nil, only root and the daemon's user may attach.
 	Access func(rank int) Access
-	// Limits are the limits for each program. Zero fields select 65,536 operations and 256 MiB.
+	// Limits limits the operations of each program. Zero fields select 65,536 operations and 256 MiB.
 	Limits wire.Limits
-	// Memory is the maximum number of bytes for the operations of all programs together. 0 selects 1 GiB.
+	// Memory is the maximum number of bytes that the operations of all programs may use together. 0 selects 1 GiB.
 	Memory int64
 	// Oversubscribed means that the host runs more ranks and programs than it has cores. Polling goroutines, in the
 	// daemon and in programs, then yield to other processes.
@@ -45,7 +45,7 @@ type Options struct {
 	HelloTimeout time.Duration
 	// Log, if non-nil, is called for every event, possibly concurrently.
 	Log func(Event)
-	// Explain extends the error of an operation with the daemon's knowledge about its cause. It may be called
+	// Explain adds what the daemon knows about the cause of a failed operation to its error. It may be called
 	// concurrently. If Explain is nil, programs receive errors unchanged.
 	Explain func(error) error
 }
@@ -55,7 +55,8 @@ const (
 	defaultBytes      = 256 << 20
 	defaultMemory     = 1 << 30
 	helloTimeout      = 5 * time.Second
-	// acceptPause is the pause after a failed accept, which may be due to a lack of file descriptors.
+	// acceptPause is the pause after a connection could not be accepted, which may be due to a lack of file
+	// descriptors.
 	acceptPause = 100 * time.Millisecond
 	// maxUnassigned is the maximum number of connections without an assigned rank.
 	maxUnassigned = 64
@@ -78,7 +79,7 @@ type Server struct {
 
 // NewServer returns a server for the given ranks.
 func NewServer(ranks Ranks, opts Options) *Server {
-	// Limit the values to the ranges of the fields in WELCOME and of slice lengths.
+	// Limit the values to the ranges supported by the fields of the WELCOME frame and by slice lengths.
 	opts.Limits.Operations = min(cmp.Or(max(opts.Limits.Operations, 0), defaultOperations), math.MaxInt32)
 	opts.Limits.Bytes = min(cmp.Or(max(opts.Limits.Bytes, 0), defaultBytes), math.MaxInt)
 	opts.Memory = cmp.Or(max(opts.Memory, 0), defaultMemory)
@@ -240,7 +241,7 @@ func (s *Server) ServeStream(ctx context.Context, stream wire.Stream, who wire.C
 	ses.run(ctx)
 }
 
-// rejectProgram logs a refusal and, if the program is still connected, sends it the reason.
+// rejectProgram logs that a program was refused and, if the program is still connected, sends it the reason.
 func (s *Server) rejectProgram(to io.Writer, err error) {
 	answer, ok := asRefusal(err)
 	limit, limited := errors.AsType[*rlimit.Error](rlimit.Descriptor(err))
@@ -257,7 +258,8 @@ func (s *Server) rejectProgram(to io.Writer, err error) {
 	_, _ = to.Write(wire.RefusedFrame(answer)) // fails only if the program is gone
 }
 
-// asRefusal converts a protocol error to a refusal to send to the program. It returns an existing refusal unchanged.
+// asRefusal converts a protocol error to a refusal that can be sent to the program. If err already is a refusal,
+// asRefusal returns it unchanged.
 func asRefusal(err error) (answer *wire.RefusedError, ok bool) {
 	if broken, ok := errors.AsType[*wire.ProtocolError](err); ok {
 		return wire.NewRefusal(wire.Violation, "%v", broken), true
@@ -376,11 +378,11 @@ func (s *Server) describeHolders(ranks []int) string {
 	return strings.TrimPrefix(b.String(), ", ")
 }
 
-// programDevice is a device that holds state of the attached program, about collective calls and messages in flight.
-// The next program must not inherit this state.
+// programDevice is a device that holds state of the attached program, namely about its collective calls and its
+// messages in flight. This state must be reset when the program detaches, because the next program must not inherit it.
 type programDevice interface{ ProgramEnded(clean bool) }
 
-// release releases a session's rank. clean means that the program detached cleanly.
+// release releases a session's rank. The argument clean means that the program detached cleanly.
 func (s *Server) release(ses *session, clean bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ type session struct {
 	attachedAt  time.Time
 	// polling is nil unless frames are exchanged through rings.
 	polling *polledSession
-	// arena is shared memory for payload, and awaited is shared memory that the rank reads until all operations are
-	// done. The program may modify both at any time. Both are nil without rings.
+	// arena is the memory shared with the program for payload. awaited is shared memory that the rank reads until all
+	// operations are done. The program may modify both at any time. Both are nil if frames pass through a socket.
 	arena   []byte
 	awaited *wire.Awaited
 
@@ -157,10 +157,10 @@ func (s *session) run(ctx context.Context) {
 
 	gone := fmt.Errorf("the program with pid %d that was attached to rank %d is gone: %w", s.credentials.PID, s.rank,
 		mpe.ErrCancelled)
-	// Operations that end from now on fail because the session ends, which the last frame reports.
+	// From here on, operations fail because the session is ending. The last frame reports the reason.
 	s.outbox.Close()
 	cancel(gone)
-	// HangUp unblocks a goroutine that is writing to a program that does not read.
+	// HangUp unblocks a goroutine whose write is blocked because the program does not read.
 	stopHangUp := s.stream.After(wire.LingerTimeout, s.stream.HangUp)
 	last := lastFrame(why)
 	if last == nil {
@@ -182,7 +182,7 @@ func (s *session) run(ctx context.Context) {
 	s.server.opts.Log(s.newEvent(EventDetached, why))
 }
 
-// lastFrame returns the last frame to send for the given end of the session, or nil if the program is gone.
+// lastFrame returns the frame that reports to the program how the session ended, or nil if the program is gone.
 func lastFrame(why error) wire.Item {
 	if errors.Is(why, wire.ErrDetached) {
 		return wire.RawFrame(wire.AppendHeader(nil, wire.FrameBye, 0))
@@ -201,7 +201,8 @@ func (s *session) wakeReader() {
 	}
 }
 
-// answerEnds answers completed operations until the session ends. While operations are running, it also polls the rank.
+// answerEnds sends the answers of completed operations until the session ends. While operations are running, it also
+// polls the rank.
 func (s *session) answerEnds() {
 	for {
 		await := s.dev.Await

@@ -25,7 +25,7 @@ type Limit struct {
 	phaseCount uint64
 }
 
-// connPhase is the current phase of a connection.
+// connPhase describes the current phase of a connection, which is active or idle.
 type connPhase struct {
 	// active is set while the server answers a request whose headers are complete.
 	active bool

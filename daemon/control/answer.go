@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// errImplausible means that the decoded answer would take far more memory than its text.
+// errImplausible is returned for an answer that would take far more memory when decoded than its text does.
 var errImplausible = errors.New("not an answer of a rank: it has too many elements for its length")
 
 // decodeAnswer decodes an answer from a rank of a job. The answer is untrusted: any user's program may have sent it.

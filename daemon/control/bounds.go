@@ -23,13 +23,14 @@ const (
 	maxWaiting = 448
 	// maxPayload is the maximum number of message bytes held for all requests together.
 	maxPayload = 1 << 30
-	// payloadStep is the maximum number of bytes to read at a time from a message of unknown length.
+	// payloadStep is the maximum number of bytes that the server reads at a time from a message of unknown length.
 	payloadStep = 1 << 20
-	// answerStep is the number of answer bytes to write before each deadline.
+	// answerStep is the number of bytes of an answer that are written before each new deadline.
 	answerStep = 1 << 20
 )
 
-// timeLimits are time limits for callers. They do not apply while a request waits for a rank.
+// timeLimits limits how long callers may take to send a request and to read the answer. The limits do not apply while a
+// request waits for a rank.
 type timeLimits struct {
 	header time.Duration // to send a request's header
 	body   time.Duration // to send the rest of a request, without the message of a send
@@ -48,8 +49,9 @@ var defaultLimits = timeLimits{
 func (s *Server) withLimits(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writer := &answerWriter{ResponseWriter: w, control: http.NewResponseController(w), stepTimeout: s.times.answer}
-		// The server clears the deadline after it has read the body. Without a body, it never clears it: it is already
-		// watching the connection, and would mistake the expired deadline for the end of the connection.
+		// The server clears the read deadline after it has read a request's body. If the request has no body, the
+		// server does not clear it, because it is already watching the connection, and would mistake the expired
+		// deadline for the end of the connection.
 		if r.ContentLength != 0 {
 			_ = writer.control.SetReadDeadline(time.Now().Add(s.times.body))
 		}
@@ -108,7 +110,7 @@ type payloadBudget struct {
 	used int64
 }
 
-// charge charges n bytes. It returns an error if the total would exceed maxPayload.
+// charge charges n bytes to the budget. It returns an error if the total would exceed maxPayload.
 func (p *payloadBudget) charge(n int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,14 +128,14 @@ func (p *payloadBudget) release(n int) {
 	p.used -= int64(n)
 }
 
-// messageBuffer is a message buffer. The system allocates its pages as data is written to them.
+// messageBuffer is a buffer for one message. The system allocates its pages only as data is written to them.
 type messageBuffer struct {
 	budget  *payloadBudget
 	buf     []byte
 	charged int
 }
 
-// newMessage returns a buffer for n bytes without charging them.
+// newMessage returns a message buffer of n bytes, without charging them to the budget.
 func (s *Server) newMessage(n int) (*messageBuffer, error) {
 	buf, err := anonmem.Get(n)
 	if err != nil {

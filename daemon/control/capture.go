@@ -64,7 +64,7 @@ func (f flushWriter) Write(b []byte) (int, error) {
 	return n, errors.Join(err, f.control.Flush())
 }
 
-// duration returns a duration parameter, or 0 if it is missing.
+// duration returns the value of a request parameter that is a duration, or 0 if the parameter is missing.
 func (q *parameters) duration(name string) time.Duration {
 	text := q.values.Get(name)
 	if text == "" {

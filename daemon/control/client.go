@@ -23,7 +23,7 @@ import (
 type Client struct {
 	socket string
 	http   http.Client
-	// replyTimeout equals the constant replyTimeout, except in tests.
+	// replyTimeout is the client's copy of the constant replyTimeout, so that tests can shorten it.
 	replyTimeout time.Duration
 }
 
@@ -104,8 +104,8 @@ func (c *Client) WaitReady(ctx context.Context) (state.Status, error) {
 	}
 }
 
-// Ping makes round trips and calls each for every completed one. It returns an error if the request fails or each
-// returns an error; a Trip contains the error of its own round trip.
+// Ping makes round trips and invokes the callback each for every completed one. It returns an error if the request
+// fails or the callback returns an error. The error of a single round trip is part of its Trip.
 func (c *Client) Ping(ctx context.Context, req PingRequest, each func(Trip) error) error {
 	limit := unlimited
 	if timeout, err := time.ParseDuration(req.Timeout); err == nil && timeout > 0 {
@@ -141,8 +141,8 @@ func (c *Client) mismatchError(format string, args ...any) error {
 	return Errorf(Failed, "%s: the answer is of "+format, append([]any{c.socket}, args...)...)
 }
 
-// answerLimit returns the time limit for the answer to an operation with the given timeout. A timeout of 0 selects
-// unlimited.
+// answerLimit returns how long to wait for the answer to an operation with the given timeout. A timeout of 0 selects
+// the constant unlimited.
 func (c *Client) answerLimit(timeout time.Duration) time.Duration {
 	if timeout == 0 {
 		return unlimited

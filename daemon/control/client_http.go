@@ -25,7 +25,7 @@ const (
 	replyTimeout = 10 * time.Second
 	// unlimited is the time limit of requests that wait for ranks without a timeout.
 	unlimited = time.Duration(0)
-	// writeStep is the number of request bytes to write before each deadline.
+	// writeStep is the number of bytes of a request that are written before each new deadline.
 	writeStep = 1 << 20
 )
 
@@ -226,7 +226,8 @@ func (w *answerWait) stop() {
 	}
 }
 
-// cause returns the error of a failed request: the timeout error if the time limit expired, and err otherwise.
+// cause returns the error to report for a failed request: the timeout error if the time limit expired, and err
+// otherwise.
 func (w *answerWait) cause(err error) error {
 	if errors.Is(context.Cause(w.ctx), w.err) {
 		return w.err

@@ -20,7 +20,7 @@ type Kind string
 const (
 	// Usage means that the request is invalid.
 	Usage Kind = "usage"
-	// Rank means that the requested rank does not exist or does not support the request.
+	// Rank means that the requested rank does not exist or does not support this kind of request.
 	Rank Kind = "rank"
 	// Timeout means that the caller's timeout or a deadline of the link expired.
 	Timeout Kind = "timeout"
@@ -34,9 +34,9 @@ const (
 	Closed Kind = "closed"
 	// Canceled means that the caller cancelled its operation.
 	Canceled Kind = "canceled"
-	// Mismatch means that the echo differs from the message sent.
+	// Mismatch means that the echo returned by a rank differs from the message sent.
 	Mismatch Kind = "mismatch"
-	// Refused means that the daemon refused a configuration and keeps the previous one.
+	// Refused means that the daemon refused to load a configuration and keeps the previous one.
 	Refused Kind = "refused"
 	// Permission means that the caller's user may not make the request.
 	Permission Kind = "permission"
@@ -68,7 +68,7 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// errorKinds maps errors to kinds. The first matching entry applies.
+// errorKinds maps Go errors to kinds. If an error matches several entries, the first one applies.
 var errorKinds = []struct {
 	err  error
 	kind Kind

@@ -29,7 +29,7 @@ type Job struct {
 	Reports []node.Report
 	Unread  []int
 	Silent  []int
-	// Processes describes the known processes of Silent, in rank order.
+	// Processes describes the known processes of the ranks in Silent, in rank order.
 	Processes []state.SilentProcess
 	jobs.Job
 }
@@ -91,7 +91,7 @@ func FindJobs(name string) ([]*Job, error) {
 	return list, nil
 }
 
-// splitJobName splits a name into the name of a job and the ID of its user.
+// splitJobName splits a name into the name of a job and the ID of the job's user.
 func splitJobName(name string) (of string, uid int, err error) {
 	of, number, foreign := strings.Cut(name, "@") // no job's name contains "@"
 	if !foreign {
@@ -118,7 +118,7 @@ func askJobs(ctx context.Context, name string, kind query.Kind) ([]*Job, error) 
 	return list, err
 }
 
-// askAll asks all ranks of all given jobs.
+// askAll queries all ranks of all given jobs.
 func askAll(ctx context.Context, list []*Job, kind query.Kind) {
 	ctx, stop := context.WithTimeout(ctx, jobTimeout)
 	defer stop()
@@ -137,7 +137,7 @@ func askAll(ctx context.Context, list []*Job, kind query.Kind) {
 	}
 }
 
-// budget returns the size limit for all answers from the job's ranks.
+// budget returns the maximum total size of the answers from the job's ranks.
 func (j *Job) budget() *jobs.Budget {
 	if j.UID != os.Geteuid() {
 		return jobs.NewBudget(maxForeignBytes)
@@ -145,7 +145,7 @@ func (j *Job) budget() *jobs.Budget {
 	return jobs.NewBudget(maxAnswers)
 }
 
-// ask starts one goroutine for each rank of the job to query it.
+// ask queries all ranks of the job, each in its own goroutine.
 func (j *Job) ask(ctx context.Context, kind query.Kind, all *jobs.Budget, gate chan struct{}, asked *sync.WaitGroup) {
 	var mu sync.Mutex
 	own := j.budget()

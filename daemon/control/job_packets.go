@@ -21,7 +21,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Profile returns the profile of the job's packets that do not use the extended profile.
+// Profile returns the protocol profile of those packets of the job that do not use the extended profile.
 func (j *Job) Profile() protocol.Profile {
 	for i := range j.Reports {
 		for _, p := range j.Reports[i].Cluster {
@@ -35,7 +35,7 @@ func (j *Job) Profile() protocol.Profile {
 
 // JobPackets is a capture.Source of the packets recorded by the job's ranks on this host, in chronological order.
 type JobPackets struct {
-	// OnNote has the same meaning as capture.Options.OnNote. It must be set before the first call of Next.
+	// OnNote is called like capture.Options.OnNote. It must be set before the first call of Next.
 	OnNote func(pcapng.RankNote)
 
 	follow bool

@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 )
 
-// ErrInUse means that another process listens on the socket.
+// ErrInUse is returned if another process already listens on the socket.
 var ErrInUse = errors.New("another process is using the control socket")
 
 // Listen creates the control socket with the given permission bits, and any missing directories. It rejects a path that

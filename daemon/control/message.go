@@ -10,7 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// AnyRank as the local rank of a request selects the daemon's lowest rank with run: host.
+// AnyRank, used as the local rank of a request, selects the lowest of the daemon's ranks that are configured with run:
+// host.
 const AnyRank = query.AnyRank
 
 // Micros is a duration in microseconds. 0 means not measured, and is encoded as null in JSON.

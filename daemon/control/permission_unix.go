@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// whoMayConnect returns advice on which users may connect to a socket, and how to gain access.
+// whoMayConnect returns a hint, for an error message, about which users may connect to a socket and how to gain access.
 func whoMayConnect(socket string) string {
 	info, err := os.Stat(socket)
 	if err != nil { // this user cannot search one of the parent directories

@@ -38,7 +38,7 @@ type Trip struct {
 	Seed  uint64 `json:"seed"`
 	// RoundTrip is the time from posting the send to the last byte of the echo, in microseconds.
 	RoundTrip Micros `json:"round_trip_us"`
-	// SendPhases contains the phases of the sent message, EchoPhases the phases of its echo.
+	// SendPhases contains the phases of the message sent, and EchoPhases contains the phases of its echo.
 	SendPhases Phases `json:"out"`
 	EchoPhases Phases `json:"back"`
 	// Verified is set if every byte of the echo was compared and is correct.
@@ -50,7 +50,8 @@ type Trip struct {
 	// Mismatch.
 	Error string `json:"error,omitempty"`
 	Kind  Kind   `json:"kind,omitempty"`
-	// Mismatch is the first difference in an echo of the right length, or nil if the two are equal.
+	// Mismatch describes the first difference between the message sent and an echo of the same length. It is nil if the
+	// two are equal.
 	Mismatch *Difference `json:"mismatch,omitempty"`
 }
 
@@ -101,7 +102,8 @@ func (p *pinger) roundTrip(ctx context.Context, port Port, datatype protocol.Dat
 	trip.RoundTrip = Micros(toMicros(max(back.Phases.Ack, back.Phases.Data) - out.Phases.Start))
 }
 
-// verify compares the echo of a piece with the data sent. word is the index in the message of the piece's first word.
+// verify compares the echo of a piece with the data sent. The argument word is the index, within the message, of the
+// first word in the piece.
 func (x *exchange) verify(trip *Trip, word int) bool {
 	if len(x.echo) != len(x.data) {
 		trip.setError(Errorf(Mismatch, "rank %d echoed %d words instead of %d", trip.To, x.echoStatus.Words,
@@ -128,7 +130,7 @@ func JoinStatus(a, b mpe.Status) mpe.Status {
 	return a
 }
 
-// withTimeout is like context.WithTimeout, except that 0 means no timeout.
+// withTimeout is like context.WithTimeout, except that a timeout of 0 means no limit.
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	if d <= 0 {
 		return context.WithCancel(ctx)

@@ -21,7 +21,7 @@ import (
 // shutdownTimeout.
 const PingLinger = 4 * time.Second
 
-// maxPending is the maximum number of remembered messages without an echo for each pair of ranks.
+// maxPending is the maximum number of messages that a pinger remembers because their echo has not arrived.
 const maxPending = 16
 
 // pinger runs the pings between a pair of ranks, one at a time.
@@ -47,13 +47,13 @@ func fingerprintOf(words uint32, b []byte) fingerprint {
 	return fingerprint{words, maphash.Bytes(fingerprintSeed, b)}
 }
 
-// pingers contains a pinger for each pair of ranks.
+// pingers contains one pinger for each pair of ranks.
 type pingers struct {
 	mu    sync.Mutex
 	pairs map[[2]int]*pinger
 }
 
-// acquire waits until no other ping uses the pair's pinger, and returns it.
+// acquire waits until no other ping uses the pinger of a pair of ranks, and returns that pinger.
 func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -82,7 +82,8 @@ func (ps *pingers) acquire(ctx context.Context, from, to int) (*pinger, error) {
 
 func (p *pinger) release() { <-p.busy }
 
-// errSuperseded ends the ping of a disconnected caller when another ping is waiting.
+// errSuperseded is the error of a ping that continued after its caller had disconnected and ended because another ping
+// was waiting.
 var errSuperseded = Errorf(Canceled, "superseded by another ping")
 
 // pingContext returns the context of a ping. It is cancelled when the caller's timeout expires. After the caller has
@@ -115,7 +116,7 @@ func (p *pinger) pingContext(caller context.Context) (context.Context, context.C
 	}
 }
 
-// exchange is the transfer of one message to a peer and of its echo back.
+// exchange describes the transfer of one message to a peer and of its echo back.
 type exchange struct {
 	port Port
 	peer int
@@ -186,8 +187,8 @@ func (p *pinger) receive(ctx context.Context, x *exchange) error {
 	}
 }
 
-// predatesSend reports whether the peer announced the received message before it cleared ours to send. Such a message
-// cannot be our echo, even if its content is equal: it may answer a message of an earlier daemon.
+// predatesSend reports whether the peer announced the received message before it granted our send. Such a message
+// cannot be our echo, even if its content is equal, because the peer may have sent it in reply to an earlier daemon.
 func (x *exchange) predatesSend() bool {
 	<-x.sendDone
 	request := x.echoStatus.Phases.Request
@@ -201,7 +202,7 @@ func (p *pinger) addPending(f fingerprint) {
 	p.pending = append(p.pending, f)
 }
 
-// describeError extends the error of an exchange with the state of the peer.
+// describeError adds the state of the peer to the error of an exchange.
 func (x *exchange) describeError() error {
 	err := cmp.Or(x.sendErr, x.err)
 	wait, ok := errors.AsType[*mpe.WaitError](err)

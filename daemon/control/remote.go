@@ -13,8 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// maxStatus is the maximum length in bytes of a status read over HTTP. maxObjects is the maximum number of its objects,
-// each of which takes about a hundred times as much memory as its text.
+// maxStatus is the maximum length in bytes of a status read over HTTP. maxObjects is the maximum number of objects in
+// it. Each of them takes about a hundred times as much memory as its text.
 const (
 	maxStatus  = 16 << 20
 	maxObjects = 1 << 17

@@ -23,7 +23,8 @@ const DefaultWords = 1 << 22
 func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	q := parseParameters(r)
 	from, to := q.rank("from"), q.rank("to")
-	// Without Sync, a short message of the extended profile would count as sent as soon as it is copied.
+	// Without Sync, a short message to a peer with the extended profile would count as sent as soon as it has been
+	// copied.
 	opts := mpe.Options{Datatype: q.datatype(), Tag: q.number("tag", 0), Sync: true}
 	timeout := q.timeout()
 	port, err := s.portFor(q, from, to)
@@ -49,7 +50,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// recv receives a message and answers with it.
+// recv receives a message and answers the request with it.
 func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	q := parseParameters(r)
 	from, to := q.rank("from"), q.rank("to")
@@ -85,7 +86,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	st, err := port.Recv(ctx, from, buf, opts)
 	msg := describeMessage(port.Rank(), st)
 	if errors.Is(err, handshake.ErrTruncated) {
-		// The sender already has its ACK, so the daemon must not discard the received part.
+		// The sender has already received an ACK for the message, so the daemon must not discard the received part.
 		msg.Truncated = err.Error()
 	} else if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (s *Server) recv(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// portFor returns the local rank of a request, or the first error of its parameters.
+// portFor returns the port of the local rank named in a request, or the first error in the request's parameters.
 func (s *Server) portFor(q *parameters, local, peer int) (Port, error) {
 	if q.err != nil {
 		return nil, q.err
@@ -114,10 +115,10 @@ func (s *Server) portFor(q *parameters, local, peer int) (Port, error) {
 	return port, checkPeer(port, peer)
 }
 
-// anyDatatype as the datatype of a receive matches messages of both datatypes.
+// anyDatatype, used as the datatype of a receive, matches messages of both datatypes.
 const anyDatatype = "any"
 
-// parameters parses the parameters of a request and stores the first error.
+// parameters parses the parameters of a request and keeps the first error that occurs.
 type parameters struct {
 	values url.Values
 	err    error

@@ -36,7 +36,7 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// pingBuffers is the number of buffers needed by a ping, each as long as its message.
+// pingBuffers is the number of buffers that a ping needs. Each is as long as the ping's message.
 const pingBuffers = 3
 
 // checkedPing is a validated PingRequest.
@@ -48,7 +48,7 @@ type checkedPing struct {
 	seed      uint64
 }
 
-// seedMask limits seeds chosen by the daemon to integers that floating-point numbers in JSON represent exactly.
+// seedMask limits the seeds that the daemon chooses to integers that floating-point numbers in JSON represent exactly.
 const seedMask = 1<<48 - 1
 
 func (s *Server) checkPing(req PingRequest) (ping checkedPing, err error) {
@@ -77,7 +77,8 @@ func (s *Server) checkPing(req PingRequest) (ping checkedPing, err error) {
 	return ping, nil
 }
 
-// runTrip makes round trip number seq. It continues for up to PingLinger after the caller has disconnected.
+// runTrip makes the round trip with the number seq. It continues for up to PingLinger after the caller has
+// disconnected.
 func (s *Server) runTrip(caller context.Context, ping *checkedPing, seq int) *Trip {
 	ctx, stop := withTimeout(caller, ping.timeout)
 	defer stop()

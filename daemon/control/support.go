@@ -1,6 +1,6 @@
 package control
 
-// Support is the part of a bug report not included in the status.
+// Support is the part of a bug report that the daemon contributes in addition to its status.
 type Support struct {
 	// Log is the end of the daemon's log, in complete lines.
 	Log string `json:"log"`
@@ -11,7 +11,7 @@ type Support struct {
 // Records describes the files in a spool.
 type Records struct {
 	Directory string `json:"directory"`
-	// Size is the maximum total size of the files in bytes.
+	// Size is the maximum total size in bytes of all files.
 	Size  int64    `json:"size_bytes"`
 	Files []Record `json:"files"` // oldest first
 }

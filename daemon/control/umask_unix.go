@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// umaskMu is held while the umask of the process is restricted. Two concurrent changes could otherwise leave it
-// restricted for good.
+// umaskMu is held while the umask of the process is restricted. Without it, two concurrent changes could leave the
+// umask restricted forever.
 var umaskMu sync.Mutex
 
 // restrictUmask sets the umask so that new files are accessible to their owner alone. It protects the socket from its

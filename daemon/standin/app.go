@@ -40,8 +40,8 @@ func (k *workerKernel) Run(ctx context.Context, rank Rank) error {
 	return k.loop(ctx, k.rankLog(rank), func() (bool, error) { return false, k.work(ctx, world) })
 }
 
-// newWorkerKernel returns a kernel that runs work. If the options are invalid, wrong is their error, and
-// newWorkerKernel returns an error too.
+// newWorkerKernel returns a kernel that runs the function work. The argument wrong is the error in the kernel's
+// options, or nil if they are valid. If it is non-nil, newWorkerKernel returns an error too.
 func newWorkerKernel(b base, wrong error, work worker) (Kernel, error) {
 	if wrong != nil {
 		return nil, fmt.Errorf("kernel %q: %w", b.name, wrong)

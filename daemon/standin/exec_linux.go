@@ -96,7 +96,7 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	wait := false
 	select {
 	case <-served:
-		// The program may be about to exit with a status more informative than the error.
+		// The program may be about to exit, and its exit status may say more than the error.
 		wait = !errors.Is(broken, ErrMalformedCall) && !errors.Is(broken, mpe.ErrClosed)
 	case <-p.exited:
 		if p.serveToEnd {
@@ -118,8 +118,8 @@ func (p *program) run(ctx context.Context, serve func(context.Context) error) er
 	return fmt.Errorf("%w (%w)", broken, p.exitErr)
 }
 
-// stop ends the program and waits for its tasks. If wait is set, it first gives the program the grace period to exit
-// voluntarily.
+// stop ends the program and waits for its tasks. If the argument wait is true, stop first gives the program the grace
+// period to exit voluntarily.
 func (p *program) stop(wait bool) {
 	p.input.Close()
 	if !wait || !p.waitExit() {

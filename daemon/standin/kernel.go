@@ -19,7 +19,8 @@ type Rank interface {
 	Recv(ctx context.Context, src int, buf []byte, opts mpe.Options) (mpe.Status, error)
 }
 
-// counters counts failures, program starts, and successes: calls of a program, or rounds of another kernel.
+// counters counts failures, program starts and successes. A success is a completed call of a program, or a completed
+// round of any other kernel.
 type counters struct{ errors, starts, succeeded atomic.Uint64 }
 
 // Kernel performs the computation of a stand-in.

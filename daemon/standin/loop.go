@@ -42,7 +42,8 @@ func (b *base) buffer() (buf []byte, free func()) {
 	return allocBuffer(b.opts.Words * protocol.WordLen)
 }
 
-// recv receives a message of any datatype and tag. If the message is too long, the error names the option to raise.
+// recv receives a message with any datatype and tag. If the message is too long, the error names the option that must
+// be increased.
 func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.Status, error) {
 	st, err := rank.Recv(ctx, from, buf, anyMessage)
 	if errors.Is(err, handshake.ErrTruncated) {
@@ -52,10 +53,10 @@ func (b *base) recv(ctx context.Context, rank Rank, from int, buf []byte) (mpe.S
 	return st, err
 }
 
-// rankLog returns the kernel's log with a field for the rank.
+// rankLog returns the kernel's log with a field for the number of the rank.
 func (b *base) rankLog(r Rank) *zap.Logger { return b.log.With(zap.Int("rank", r.Rank())) }
 
-// checkPeer returns an error if every call to the configured peer would fail.
+// checkPeer returns an error if the configured peer is such that every call to it would fail.
 func (b *base) checkPeer(r Rank) error {
 	if p := b.opts.Peer; p >= r.Size() || p == r.Rank() {
 		return fmt.Errorf("kernel %s on rank %d of %d: peer %d: %w", b.name, r.Rank(), r.Size(), p, mpe.ErrRank)
@@ -63,7 +64,7 @@ func (b *base) checkPeer(r Rank) error {
 	return nil
 }
 
-// ErrKeepsFailing reports that a kernel has failed without a success for Env.FailureLimit.
+// ErrKeepsFailing is returned when a kernel has failed for the duration Env.FailureLimit without a success.
 var ErrKeepsFailing = errors.New("every call has failed")
 
 // failureSeries is a series of consecutive failures of a kernel.
@@ -81,8 +82,8 @@ func (f *failureSeries) add(c *counters) time.Duration {
 	return time.Since(f.since)
 }
 
-// loop calls round until round reports that the work is complete. After an error of round, loop logs the error and
-// pauses before it calls round again. It returns ErrKeepsFailing after failureLimit without a success.
+// loop calls the function round until round reports that the work is complete. If round returns an error, loop logs it
+// and pauses before it calls round again. It returns ErrKeepsFailing after failureLimit without a success.
 func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done bool, err error)) error {
 	var pause backoff
 	var row failureSeries
@@ -113,14 +114,14 @@ func (b *base) loop(ctx context.Context, log *zap.Logger, round func() (done boo
 	}
 }
 
-// Pauses after failures. The first pause equals the initial timeout of deployed nodes. The longest pause is short
-// enough that a kernel soon notices a repair.
+// Minimum and maximum pauses after failures. The first pause equals the initial timeout of deployed nodes. The longest
+// pause is short enough that a kernel soon notices when the cause of the failures has been fixed.
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// backoff is a pause that doubles with each use.
+// backoff provides pauses whose duration doubles with each use.
 type backoff struct{ last time.Duration }
 
 func (b *backoff) next() time.Duration {

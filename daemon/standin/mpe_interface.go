@@ -15,7 +15,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// The MPE interface of the protocol page v0.9, as a byte stream. docs/mpe_interface.md specifies it.
+// These constants define the MPE interface of the protocol page v0.9 in the form of a byte stream.
+// docs/mpe_interface.md specifies it.
 const (
 	// callLen is the total length in bytes of mpi_call, count and rank.
 	callLen = 1 + 4 + 4
@@ -24,14 +25,14 @@ const (
 	// feedbackOK and feedbackFail are the values of MPI_Feedback used by upstream.
 	feedbackOK   = 1
 	feedbackFail = 2
-	// maxText is the maximum length in bytes of the text of a FAIL, a whole number of words.
+	// maxText is the maximum length in bytes of the text in a FAIL feedback. It is a whole number of words.
 	maxText = 1024
 )
 
-// ErrMalformedCall reports a call after which the program's byte stream cannot be parsed further.
+// ErrMalformedCall is returned for a call after which the rest of the program's byte stream cannot be parsed.
 var ErrMalformedCall = errors.New("malformed call on the MPE interface")
 
-// errExited is the error of an operation still pending when the program exited.
+// errExited is the error of an operation that was still pending when the program exited.
 var errExited = errors.New("the program exited before it read the feedback")
 
 // rankCalls contains the methods of Rank used on behalf of a program.
@@ -55,7 +56,7 @@ type mpeInterface struct {
 	pause    backoff
 }
 
-// interfaceBufLen returns the length of mpeInterface.buf for messages of at most words words.
+// interfaceBufLen returns the length that mpeInterface.buf must have for messages of at most the given number of words.
 func interfaceBufLen(words uint32) int {
 	return feedbackLen + max(int(words)*protocol.WordLen, maxText)
 }
@@ -66,7 +67,7 @@ type call struct {
 	count, rank uint32
 }
 
-// printable returns the bytes of the call as text, or "" if they are not printable.
+// printable returns the bytes of the call as text if they are printable, and "" otherwise.
 func (c call) printable() string {
 	b := binary.LittleEndian.AppendUint32([]byte{byte(c.Call)}, c.count)
 	b = binary.LittleEndian.AppendUint32(b, c.rank)
@@ -173,8 +174,8 @@ func (m *mpeInterface) execute(ctx context.Context, c call) error {
 	return m.sendFailure(ctx, c, err)
 }
 
-// sendFailure answers a call with FAIL. After consecutive failures, it delays the answer, so that a program that
-// retries at once does not spin.
+// sendFailure answers a call with a FAIL feedback. After consecutive failures, it delays the answer, so that a program
+// that retries at once does not spin.
 func (m *mpeInterface) sendFailure(ctx context.Context, c call, err error) error {
 	m.counters.errors.Add(1)
 	m.state.noteFailure(fmt.Errorf("its call %v: %w", c, err))
@@ -186,7 +187,7 @@ func (m *mpeInterface) sendFailure(ctx context.Context, c call, err error) error
 	return m.sendFailText(err)
 }
 
-// sendFailText sends a FAIL with the text of err, padded to whole words.
+// sendFailText sends a FAIL feedback with the text of err, padded to whole words.
 func (m *mpeInterface) sendFailText(err error) error {
 	text := err.Error()
 	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")

@@ -22,7 +22,7 @@ const (
 // program is one run of a user's program, in its own process group.
 type program struct {
 	process *os.Process
-	// input is the stream, usually the program's standard input, to close in order to ask the program to exit.
+	// input is closed to ask the program to exit. It is usually the program's standard input.
 	input  io.Closer
 	stdout io.ReadCloser
 	stderr io.ReadCloser
@@ -50,8 +50,8 @@ func newCommand(command, env []string) *exec.Cmd {
 	return cmd
 }
 
-// startProgram starts a program with the given input. The caller must then call run, which ends the program and closes
-// the input.
+// startProgram starts a program that uses the given input. The caller must then call run, which ends the program and
+// closes the input.
 func startProgram(cmd *exec.Cmd, input io.Closer, grace time.Duration, log *zap.Logger) (*program, error) {
 	p := &program{input: input, grace: grace, exited: make(chan struct{})}
 	var errs [3]error

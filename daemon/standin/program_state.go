@@ -13,7 +13,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// silenceTimeout is the time after which the kernel logs that the program has made no call, or an incomplete one.
+// silenceTimeout is the time after which the kernel logs that the program has made no call, or has not completed a
+// call.
 const silenceTimeout = 10 * time.Second
 
 // minReportedWait is the time without a call after which a problem report mentions the missing call.
@@ -25,7 +26,8 @@ type programState struct {
 	log  *zap.Logger
 
 	mu sync.Mutex
-	// failure is the text of the last failure, or empty after a later call. failedAt is the time of that failure.
+	// failure is the text of the most recent failure. It is empty if the program has made another call since. failedAt
+	// is the time of the failure.
 	failure  string
 	failedAt time.Time
 	// waitingSince is the time since which the kernel has been waiting for the next call or for data, or zero if it is
@@ -80,7 +82,7 @@ func (s *programState) noteFailure(err error) {
 	s.failure, s.failedAt = err.Error(), time.Now()
 }
 
-// logSilence logs that the program is not making a call.
+// logSilence logs that the program has been expected to make a call for a long time.
 func (s *programState) logSilence() {
 	s.mu.Lock()
 	text := ""
@@ -138,7 +140,7 @@ type countingReader struct {
 	state *programState
 }
 
-// Read reads into b and counts the bytes.
+// Read reads into b and adds the number of bytes read to the count.
 func (o *countingReader) Read(b []byte) (int, error) {
 	n, err := o.Reader.Read(b)
 	o.state.mu.Lock()
@@ -158,8 +160,8 @@ func (c *call) dataLen() int64 {
 	return int64(c.count) * protocol.WordLen
 }
 
-// byteOrderMismatch explains a call whose numbers the program probably wrote in big-endian order: read that way, the
-// call announces exactly the number of bytes written. Otherwise, it returns "".
+// byteOrderMismatch returns an explanation if the program probably wrote the numbers of a call in big-endian order,
+// that is, if the call read in this order announces exactly the number of bytes written. Otherwise, it returns "".
 func (c *call) byteOrderMismatch(got int64) string {
 	other := c.byteSwapped()
 	if got != callLen+other.dataLen() {
@@ -173,7 +175,8 @@ func (c *call) byteSwapped() *call {
 	return &call{c.Call, bits.ReverseBytes32(c.count), bits.ReverseBytes32(c.rank)}
 }
 
-// byteOrderHint returns a hint that the byte order of a call is wrong. c is the call read in the other byte order.
+// byteOrderHint returns a hint that the program wrote a call in the wrong byte order. c is the call as read in the
+// other byte order.
 func (c *call) byteOrderHint() string {
 	return fmt.Sprintf(": read as big-endian it has count %d and rank %d, but the interface is little-endian", c.count,
 		c.rank)

@@ -49,7 +49,7 @@ func (k *ring) Run(ctx context.Context, rank Rank) error {
 	})
 }
 
-// rootRound returns the function that performs one round for rank 0.
+// rootRound returns the function with which rank 0 performs one round of the ring.
 func (k *ring) rootRound(ctx context.Context, rank Rank, below, above int, buf []byte) func() error {
 	datatype := protocol.Datatype(k.opts.Datatype)
 	var token []byte // nil before the first round and after a failure

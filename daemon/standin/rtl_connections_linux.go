@@ -21,16 +21,17 @@ import (
 const (
 	maxConnections = 8
 	connectTimeout = time.Second
-	// sendBuffer is the maximum number of bytes queued from the role to connections. The writer may be writing another
-	// sendBuffer bytes meanwhile.
+	// sendBuffer is the maximum number of bytes from the role that are queued for connections. The writer may be
+	// writing another sendBuffer bytes at the same time.
 	sendBuffer = 64 << 10
 	// flushTimeout is the time limit for writing the role's remaining data at the end of a simulation.
 	flushTimeout = time.Second
-	// acceptPause is the pause after an accept error, which usually means that the process is out of descriptors.
+	// acceptPause is the pause after a connection could not be accepted, which usually means that the process has no
+	// free file descriptors.
 	acceptPause = 100 * time.Millisecond
 )
 
-// errConnections reports that the maximum number of connections is open.
+// errConnections is returned when the maximum number of connections is already open.
 var errConnections = errors.New("the shell supports only 8 connections")
 
 // connectionKey identifies a connection in the same way as the shell.
@@ -43,7 +44,8 @@ type connectionKey struct {
 type connection struct {
 	connectionKey
 	conn net.Conn
-	// chunk is received data in buf. The reader may overwrite buf once consumed has a value.
+	// chunk is the part of buf that contains received data. The reader may overwrite buf once the channel consumed has
+	// a value.
 	buf, chunk []byte
 	consumed   chan struct{}
 }
@@ -54,7 +56,7 @@ type batch struct {
 	segments []segment
 }
 
-// segment is the part of a batch for one connection. It ends before byte end.
+// segment is the part of a batch that belongs to one connection. It ends before the byte of the batch at index end.
 type segment struct {
 	connectionKey
 	end int
@@ -84,7 +86,7 @@ type connections struct {
 	lastError  string // the last logged error
 }
 
-// newConnections returns the connections of a rank. The caller must call close.
+// newConnections returns an empty set of connections for a rank. The caller must call close.
 func newConnections(rank int, addresses []netip.AddrPort, log *zap.Logger, failure func()) *connections {
 	c := &connections{
 		rank: rank, addresses: addresses, log: log, countFailure: failure,
@@ -174,7 +176,8 @@ func (c *connections) rankAt(a netip.Addr) int {
 	return -1
 }
 
-// addConnection starts to read from a connection. It returns an error at the limit of connections.
+// addConnection starts to read from a connection. It returns an error if the maximum number of connections is already
+// open.
 func (c *connections) addConnection(s connectionKey, conn net.Conn) (*connection, error) {
 	k := &connection{connectionKey: s, conn: conn, buf: make([]byte, cosim.MaxChunk), consumed: make(chan struct{}, 1)}
 	c.mu.Lock()
@@ -227,7 +230,7 @@ func (c *connections) removeConnection(k *connection) {
 	c.open = slices.DeleteFunc(c.open, func(o *connection) bool { return o == k })
 }
 
-// deliverNext passes a received chunk to deliver. It reports whether a chunk was available.
+// deliverNext passes a received chunk to the callback deliver. It reports whether a chunk was available.
 func (c *connections) deliverNext(deliver func(cosim.Datagram)) bool {
 	select {
 	case k := <-c.received:
@@ -305,7 +308,7 @@ func (c *connections) writeLoop() {
 	}
 }
 
-// writeTo writes to the connection with key s, and opens it if necessary.
+// writeTo writes to the connection with key s. If there is none, writeTo opens it first.
 func (c *connections) writeTo(s connectionKey, b []byte) error {
 	k := c.find(s)
 	if k == nil {
@@ -366,7 +369,7 @@ func (c *connections) recordLost(s segment, bytes int, err error) {
 	c.warnOnce("chunk of the role not sent", err, zap.Int("to", s.rank), zap.Uint16("port", s.port))
 }
 
-// warnOnce counts and logs an error unless its text equals that of the last one.
+// warnOnce counts and logs an error, unless its text equals that of the previous error.
 func (c *connections) warnOnce(what string, err error, fields ...zap.Field) {
 	err = rlimit.Descriptor(err)
 	c.mu.Lock()

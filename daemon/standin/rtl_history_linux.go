@@ -2,11 +2,12 @@ package standin
 
 import "sort"
 
-// historyLen is the number of reports kept for a simulation. They cover 3 s with steps of 200 µs, and half a second
-// with the shortest steps.
+// historyLen is the number of cycle reports kept for a simulation. They cover 3 s with steps of 200 µs, and half a
+// second with the shortest steps.
 const historyLen = 1 << 14
 
-// cycleReport is a cycle reported by a simulation, counted from the start of the simulation.
+// cycleReport contains a cycle that a simulation reported, counted from the start of the simulation, and the time of
+// the report.
 type cycleReport struct {
 	unixNano          int64 // in nanoseconds since 1970
 	simulation, cycle uint64

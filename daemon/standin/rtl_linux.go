@@ -34,17 +34,17 @@ type rtlKernel struct {
 	tcp     *connections // connections of the running simulator, or nil
 }
 
-// waitLimits are the maximum times to wait for a simulator to start and to answer.
+// waitLimits limits how long to wait for a simulator to start and to answer.
 type waitLimits struct{ start, answer time.Duration }
 
-// Maximum waits before scaling by time_scale. A large design takes tens of seconds to elaborate. A step takes about
-// budgetMicroseconds, but at least 64 cycles.
+// Time limits for a simulator, before they are multiplied by time_scale. A large design takes tens of seconds to
+// elaborate. A step takes about budgetMicroseconds, but covers at least 64 cycles.
 const (
 	startTimeout  = time.Minute
 	answerTimeout = 10 * time.Second
 )
 
-// simulatorFD is the number of the descriptor inherited by a simulator.
+// simulatorFD is the number of the file descriptor that a simulator inherits for its connection.
 const simulatorFD = 3
 
 func newRTL(b base, spec config.Kernel) (Kernel, error) {
@@ -146,7 +146,7 @@ func (k *rtlKernel) Run(ctx context.Context, rank Rank) error {
 	})
 }
 
-// newRunLog returns the kernel's log for a rank, and logs the timeouts if they are scaled.
+// newRunLog returns the kernel's log for a rank. If the timeouts are scaled, newRunLog logs them.
 func (k *rtlKernel) newRunLog(r Rank) *zap.Logger {
 	log := k.rankLog(r)
 	if scale := k.sim.TimeScale; scale > 1 {
@@ -188,7 +188,7 @@ func (k *rtlKernel) simulate(ctx context.Context, rank Rank, port enginePort, lo
 	return true, err
 }
 
-// socketPair returns a connection and, for a program, the file of the other end.
+// socketPair returns a connection, and the file of its other end, which is for a program.
 func socketPair() (net.Conn, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -204,11 +204,11 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, child, nil
 }
 
-// SimulatorError reports that a simulator exited or does not answer.
+// SimulatorError reports that a simulator has exited or does not answer.
 type SimulatorError struct {
 	// Cycle is the most recent cycle reported by the simulator.
 	Cycle uint64
-	// WaitedFor describes the event for which the rank was waiting.
+	// WaitedFor describes the event for which the rank was waiting at the time of the error.
 	WaitedFor string
 	// Err is the error of the connection. It is os.ErrDeadlineExceeded if the simulator did not answer within Timeout.
 	Err     error

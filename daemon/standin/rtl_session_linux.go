@@ -59,7 +59,7 @@ type simulator struct {
 }
 
 // serve exchanges frames with the simulator until the simulator exits. It returns nil if no call or datagram was in
-// progress at that time.
+// progress when the simulator exited.
 func (s *simulator) serve(ctx context.Context) error {
 	s.in, s.out = make([]byte, cosim.MaxFrame), make([]byte, 0, cosim.MaxFrame)
 	hello, err := s.exchangeHello()
@@ -158,8 +158,8 @@ func (s *simulator) exchange(cycles uint32) error {
 	return nil
 }
 
-// handleFault logs a fault of the role and returns nil, because the simulation continues. It adds the current cycle to
-// any other error.
+// handleFault logs an error that is a fault of the role and returns nil, because the simulation continues. It adds the
+// current cycle to any other error and returns it.
 func (s *simulator) handleFault(err error) error {
 	faultError, ok := errors.AsType[*cosim.FaultError](err)
 	if !ok {
@@ -223,7 +223,7 @@ func (s *simulator) read(want cosim.Type, within time.Duration) ([]byte, error) 
 	return body, s.asSimulatorError(err, within)
 }
 
-// asSimulatorError converts an error of the connection to a *SimulatorError.
+// asSimulatorError converts an error of the connection to the simulator to a *SimulatorError.
 func (s *simulator) asSimulatorError(err error, within time.Duration) error {
 	if err == nil {
 		return nil

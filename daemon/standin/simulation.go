@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Simulated is a Kernel with a simulated role.
+// Simulated is a Kernel whose role is simulated.
 type Simulated interface {
 	Kernel
 	// Cycle returns the number of times that the simulation was started, and the most recent cycle that it reported. It
@@ -21,7 +21,7 @@ type Simulated interface {
 // WireKernel is a Kernel that exchanges datagrams directly, without the engine of its rank.
 type WireKernel interface {
 	Kernel
-	// Connect sets the kernel's wire. It is called before Run.
+	// Connect sets the Wire that the kernel uses. It is called before Run.
 	Connect(w Wire)
 }
 
@@ -31,7 +31,7 @@ type Wire interface {
 	Recv(batch []mpe.RxPacket) (int, error)
 	// SendDatagram sends a datagram to a rank. It does not retain the slice.
 	SendDatagram(peer int, datagram []byte) error
-	// Record records a sent or received datagram for captures.
+	// Record stores a sent or received datagram, so that packet captures include it.
 	Record(peer int, sent bool, datagram []byte)
 	// Addresses returns the address and UDP port of each rank.
 	Addresses() []netip.AddrPort

@@ -65,7 +65,7 @@ func PatternWord(d protocol.Datatype, m, i uint32) uint32 {
 	return w
 }
 
-// fillPattern fills buf with message m of a source.
+// fillPattern fills buf with the words of message m, as defined by PatternWord.
 func fillPattern(buf []byte, d protocol.Datatype, m uint32) {
 	for i := 0; i < len(buf); i += protocol.WordLen {
 		binary.LittleEndian.PutUint32(buf[i:], PatternWord(d, m, uint32(i/protocol.WordLen)))

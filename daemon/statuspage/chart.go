@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// Sizes of charts and traces in SVG units.
+// Sizes of charts and of traces, which are charts without axes, in SVG units.
 const (
 	chartWidth, chartHeight = 480, 72
 	traceWidth, traceHeight = 78, 18
@@ -21,17 +21,19 @@ type chart struct {
 	Line, Area string
 	// Max and Last are the highest and the most recent rate, as text.
 	Max, Last string
-	// Top and Middle are the labels of the upper and middle grid lines, and Times the labels of the time axis.
+	// Top and Middle are the labels of the upper and middle grid lines. Times contains the labels of the time axis.
 	Top, Middle string
 	Times       []string
-	// Points lists the position and the value of each point, such as "432:0;437:10", for display at the pointer. Span
-	// is the length of the time axis in seconds. End is the time at the right end, in milliseconds since 1970.
+	// Points lists the position and the value of each point, such as "432:0;437:10", so that the page can show the
+	// value under the pointer. Span is the length of the time axis in seconds. End is the time at the right end of the
+	// axis, in milliseconds since 1970.
 	Points string
 	Span   int
 	End    int64
 }
 
-// axisMax returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least highest.
+// axisMax returns the upper end of an axis: the smallest number that is at least highest and of the form 1, 2 or 5
+// times a power of ten.
 func axisMax(highest float64) float64 {
 	if !(highest > 0) {
 		return 1

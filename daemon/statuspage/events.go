@@ -18,12 +18,12 @@ const (
 	maxWatchers = 32
 	// retryAfter is the number of seconds after which a rejected client may try again.
 	retryAfter = 5
-	// writeTimeout is the time limit for a client to read an event.
+	// writeTimeout is the maximum time that a client may take to read an event.
 	writeTimeout = 10 * time.Second
 )
 
-// change is an event with the differences between the status and the client's view. Its JSON names are short because
-// each client receives one every second.
+// change is an event that describes how the page differs from what the client already shows. Its JSON names are short
+// because each client receives one such event every second.
 type change struct {
 	Time  string `json:"t"`
 	Title string `json:"title,omitempty"`
@@ -33,7 +33,7 @@ type change struct {
 	Lists  map[string]listChange `json:"l,omitempty"`
 }
 
-// listChange contains the changes of a list. Order is nil if the order is unchanged.
+// listChange contains the changes of one list. The field Order is nil if the order of the items is unchanged.
 type listChange struct {
 	Order *[]string         `json:"o,omitempty"`
 	Items map[string]string `json:"i,omitempty"`
@@ -114,7 +114,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		// An error only means that the server does not support deadlines for single requests.
+		// An error is harmless: it only means that the server does not support deadlines for single requests.
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if _, err := w.Write(event); err != nil {
 			return
@@ -132,7 +132,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addWatcher adds a watcher. It returns false at the limit of maxWatchers.
+// addWatcher adds a watcher. It returns false if there already are maxWatchers.
 func (p *Page) addWatcher() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

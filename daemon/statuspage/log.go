@@ -16,7 +16,7 @@ type Entry struct {
 	Time  time.Time `json:"time"`
 	Level string    `json:"level"`
 	Text  string    `json:"text"`
-	// Count is the number of consecutive occurrences of the line.
+	// Count is the number of times that the line was logged in succession.
 	Count int `json:"count"`
 }
 
@@ -93,7 +93,7 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// fieldText returns a field in the form in which it follows the message.
+// fieldText returns the text of a log field, in the form in which it follows the message.
 func fieldText(f zapcore.Field) string {
 	enc := zapcore.NewMapObjectEncoder()
 	f.AddTo(enc)

@@ -45,7 +45,8 @@ type Page struct {
 	sampleTaken chan struct{}
 }
 
-// Intervals between two samples. A page load reuses the last sample if its age is below maxSampleAge.
+// Intervals between two samples. When a client loads the page, it gets the last sample if that is younger than
+// maxSampleAge.
 const (
 	liveInterval = time.Second
 	slowInterval = 10 * time.Second
@@ -96,7 +97,7 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// sampleInterval returns the age of the last sample at which Run takes a new one.
+// sampleInterval returns how old the last sample may become before Run takes a new one.
 func (p *Page) sampleInterval() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +107,7 @@ func (p *Page) sampleInterval() time.Duration {
 	return slowInterval
 }
 
-// takeSample returns the last sample if it is younger than oldest, and otherwise takes a new one.
+// takeSample returns the last sample if its age is below the duration oldest. Otherwise, it takes a new one.
 func (p *Page) takeSample(oldest time.Duration) *sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()

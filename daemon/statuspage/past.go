@@ -9,27 +9,27 @@ const (
 	livePoints = 120 // two minutes
 	slowPoints = 360 // an hour
 	rttPoints  = 40
-	// maxRTTPairs is the maximum number of pairs with a history of round-trip times.
+	// maxRTTPairs is the maximum number of pairs of ranks for which the page keeps a history of round-trip times.
 	maxRTTPairs = 1024
 )
 
-// point is an average rate over the interval that ends at time at.
+// point is an average value over an interval that ends at the time in the field at.
 type point struct {
 	at    time.Time
 	value float64
 }
 
-// history is the history shown on a page: messages per second and round-trip times.
+// history holds the past values that a page shows: messages per second and round-trip times.
 type history struct {
 	live, slow ring
-	// Marks of the most recent points in live and slow.
+	// liveMark and slowMark are the total counts at the most recent points of the rings live and slow.
 	liveMark, slowMark mark
 	roundTrips         map[pair]*ring
 }
 
 type pair struct{ rank, peer int }
 
-// mark is a total count at one point in time.
+// mark is the total number of messages at one point in time.
 type mark struct {
 	at       time.Time
 	started  time.Time
@@ -82,7 +82,8 @@ func (r *ring) push(p point) {
 	r.oldest = (r.oldest + 1) % r.size
 }
 
-// addRate adds the rate since a mark that is at least atLeast old. It returns the mark for the next call.
+// addRate adds the average rate since a mark, if the mark is at least as old as atLeast. It returns the mark for the
+// next call.
 func (r *ring) addRate(since, now mark, atLeast time.Duration) mark {
 	span := now.at.Sub(since.at)
 	if since.at.IsZero() || !since.started.Equal(now.started) || now.messages < since.messages {

@@ -8,19 +8,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// query contains the parameters of a client's request.
+// query contains the parameters in the URL of a client's request.
 type query struct {
 	// Filter selects waits, ranks and peers.
 	Filter string
 	Order  digest.Order
-	// All means that the page lists silent peers as well.
+	// All means that the page also lists silent peers.
 	All bool
 }
 
 // maxFilter is the maximum length of a filter in characters.
 const maxFilter = 100
 
-// parseQuery returns the query in a request. It ignores invalid values.
+// parseQuery returns the query contained in a request. It ignores invalid values.
 func parseQuery(r *http.Request) query {
 	values := r.URL.Query()
 	q := query{Filter: words.Clean(values.Get("q"), maxFilter), All: values.Get("show") == "all"}

@@ -41,7 +41,8 @@ var loadStatic = sync.OnceValue(func() staticParts {
 	return staticParts{
 		template: template.Must(template.New("").Funcs(templateFuncs).ParseFS(assets, "assets/*.html")),
 		style:    template.CSS(css), script: template.JS(js),
-		// The policy permits only the embedded script and style sheet, identified by their hashes.
+		// The content security policy permits only the embedded script and style sheet, which it identifies by their
+		// hashes.
 		policy: fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src data:; "+
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hash(js), hash(css)),
 	}
@@ -93,13 +94,13 @@ func formatCount(n any) string {
 	return s
 }
 
-// list is a list on the page whose items change.
+// list is a list on the page whose items change over time.
 type list struct {
 	order []string
 	items map[string]string // HTML of each item, by key
 }
 
-// view is the HTML of a sample for one query. It consists of fixed pieces and of lists.
+// view is a sample rendered as HTML for one query. It consists of fixed pieces and of lists.
 type view struct {
 	sampledAt time.Time
 	title     string
@@ -108,11 +109,12 @@ type view struct {
 	model     *pageModel
 }
 
-// pieceNames contains the names of templates. Each name is also the id of the HTML element filled by the template.
+// pieceNames contains the names of the templates for pieces of the page. Each name is also the id of the HTML element
+// that the template fills.
 var pieceNames = []string{"verdict", "announcement", "facts", "tiles", "live-chart", "slow-chart", "waits-more",
 	"problems-more", "ranks-more", "peers-more", "failures-more"}
 
-// render renders the view of a sample. The caller must hold the page's lock.
+// render renders a sample for a query. The caller must hold the page's lock.
 func (p *Page) render(s *sample, q query) (*view, error) {
 	v := &view{sampledAt: s.takenAt, pieces: make(map[string]string, len(pieceNames)), lists: make(map[string]list),
 		model: p.buildModel(s, q)}
@@ -160,7 +162,8 @@ type item struct {
 	Of   any
 }
 
-// addItems calls add for every item of every list. An item keeps its key as long as it describes the same thing.
+// addItems calls the function add for every item of every list. An item keeps its key as long as it describes the same
+// thing.
 func (v *view) addItems(add func(name, template, key string, data any)) {
 	model := v.model
 	for _, name := range listNames {

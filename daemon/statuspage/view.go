@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Maximum numbers of items shown. The page only counts further items.
+// Maximum numbers of items shown in each list. Further items are only counted.
 const (
 	maxWaits      = 40
 	maxCycles     = 4
@@ -20,7 +20,7 @@ const (
 	maxPeers      = 60
 	maxEntries    = 30
 	maxFailures   = 20
-	// maxWords is the maximum length, in characters, of a text from another source.
+	// maxWords is the maximum length, in characters, of a text that does not originate from the page itself.
 	maxWords = 400
 )
 
@@ -50,7 +50,7 @@ type pageModel struct {
 	AllPeers, FitPeers        int // numbers of all peers and of matching peers
 	Silent                    int // number of matching peers without any exchange, omitted from Peers
 	Latencies                 bool
-	// Failures contains the groups shown. AllFailures is the number of all groups.
+	// Failures contains the groups of failures shown. AllFailures is the number of all such groups.
 	Failures    []failureView
 	AllFailures int
 	Entries     []Entry
@@ -65,7 +65,7 @@ type peerView struct {
 	Known bool
 }
 
-// cycleView is a cycle together with the oldest wait from each rank to the next.
+// cycleView describes a cycle together with the oldest wait of each rank in it for the next rank.
 type cycleView struct {
 	digest.Cycle
 	Links []*digest.Wait
@@ -73,7 +73,7 @@ type cycleView struct {
 	More int
 }
 
-// buildModel selects the parts of a sample to show. The caller must hold the page's lock.
+// buildModel selects the parts of a sample that the page shows. The caller must hold the page's lock.
 func (p *Page) buildModel(s *sample, q query) *pageModel {
 	d, filter := s.digest, digest.NewFilter(q.Filter)
 	model := &pageModel{
@@ -123,7 +123,7 @@ func newCycleView(cycle digest.Cycle, waits []digest.Wait) cycleView {
 	return v
 }
 
-// failedFirst sorts ranks with a failed kernel before all others.
+// failedFirst sorts ranks so that those whose kernel has failed come first.
 func failedFirst(a, b *digest.Rank) int {
 	switch {
 	case a.Failed() == b.Failed():
@@ -152,5 +152,5 @@ func (p *Page) addPeers(model *pageModel, d *digest.Digest, f digest.Filter) {
 // ListedRanks returns the number of matching local ranks listed individually.
 func (v *pageModel) ListedRanks() int { return v.FitRanks - len(v.Idle) }
 
-// Listed returns the number of matching peers that are not silent.
+// Listed returns the number of peers that match the filter and are not silent.
 func (v *pageModel) Listed() int { return v.FitPeers - v.Silent }

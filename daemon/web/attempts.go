@@ -39,14 +39,14 @@ func newLoginLimiter(next http.Handler) *loginLimiter {
 	}
 }
 
-// loginAttempt is a request that contains a password.
+// loginAttempt describes a request that contains a password.
 type loginAttempt struct {
 	limiter *loginLimiter
 	id      [sha256.Size]byte
 	granted bool
 }
 
-// attemptKey is the context key of a request's attempt.
+// attemptKey is the context key for the loginAttempt of a request.
 type attemptKey struct{}
 
 // markGranted records that the password in a request is correct.

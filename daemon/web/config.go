@@ -24,12 +24,13 @@ type webConfig struct {
 	log  *slog.Logger
 	// tls is set if the server was started with TLS. A reload cannot enable or disable TLS.
 	tls bool
-	// validCopy is nil if the system does not support unnamed files. The toolkit then reads file directly.
+	// validCopy is the copy that the toolkit reads. It is nil if the system does not support unnamed files; the toolkit
+	// then reads the configuration file directly.
 	validCopy *memoryFile
 	failures  atomic.Uint64
 
 	mu sync.Mutex
-	// lastResult is the result of the most recent read: the text of the copy, or of the error.
+	// lastResult is the result of the most recent read: the text of the valid copy, or the text of the error.
 	lastResult string
 }
 
@@ -59,7 +60,7 @@ func CheckConfig(file string) error {
 	return err
 }
 
-// path returns the path of the file for the toolkit to read.
+// path returns the path of the file that the toolkit must read.
 func (c *webConfig) path() string {
 	if c.validCopy == nil {
 		return c.file
@@ -96,7 +97,7 @@ func (c *webConfig) refresh() {
 	c.log.Info("web configuration reloaded", "file", c.file)
 }
 
-// replace replaces the copy with text if text is valid.
+// replace replaces the toolkit's copy of the configuration with text if text is valid.
 func (c *webConfig) replace(text []byte, tls bool) error {
 	next, err := newValidCopy(text)
 	if err != nil {
@@ -122,7 +123,8 @@ func newValidCopy(text []byte) (*memoryFile, error) {
 	return file, nil
 }
 
-// inlinedKeys lists the keys that name files, and the corresponding keys for inline content.
+// inlinedKeys lists the keys whose values name files, and the corresponding keys whose values are the contents of such
+// files.
 var inlinedKeys = []struct{ file, content string }{
 	{"cert_file", "cert"}, {"key_file", "key"}, {"client_ca_file", "client_ca"},
 }
@@ -150,7 +152,8 @@ func inlineFiles(path string) (text []byte, tls bool, err error) {
 		if err != nil {
 			return nil, false, fmt.Errorf("%s: %w", key.file, err)
 		}
-		// The toolkit treats a file without certificates as an authority that trusts no client.
+		// A file without certificates must be rejected, because the toolkit treats it as an authority that trusts no
+		// client.
 		if key.content == "client_ca" && !x509.NewCertPool().AppendCertsFromPEM(content) {
 			return nil, false, fmt.Errorf("%s: %s has no certificate", key.file, name)
 		}

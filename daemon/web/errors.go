@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// ListenError reports an address that cannot be bound.
+// ListenError reports that the server cannot bind an address.
 type ListenError struct {
 	Address string
 	Err     error

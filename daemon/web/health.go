@@ -27,7 +27,7 @@ func writeText(w http.ResponseWriter, code int, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// handleProfiles mounts the profile handlers as streams, because the client chooses the duration of a profile.
+// handleProfiles mounts the handlers for profiles as streams, because the client chooses how long a profile takes.
 func (s *Server) handleProfiles() {
 	for path, f := range map[string]http.HandlerFunc{
 		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol,

@@ -29,8 +29,8 @@ func serverNames(listen string, configured []string) []string {
 	return names
 }
 
-// isHostAllowed reports whether the server may answer a request with this Host. It allows a missing Host: only HTTP/1.0
-// requests may omit it, and browsers always send one.
+// isHostAllowed reports whether the server may answer a request with this Host header. It allows a missing header,
+// because only HTTP/1.0 requests may omit it, and browsers always send one.
 func (s *Server) isHostAllowed(r *http.Request) bool {
 	if r.TLS != nil || r.Host == "" {
 		return true
@@ -54,7 +54,7 @@ func (s *Server) isHostAllowed(r *http.Request) bool {
 	return false
 }
 
-// rejectHost rejects a request whose Host is not a name of this server.
+// rejectHost rejects a request whose Host header is not a name of this server.
 func rejectHost(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf("%.200q is not a name of this server: use its address, or add the name to http.hosts "+
 		"of the configuration", r.Host), http.StatusMisdirectedRequest)

@@ -34,9 +34,9 @@ const (
 
 // Options configures a Server.
 type Options struct {
-	// Listen is an address in the form of http.listen in the configuration.
+	// Listen is the address to bind, in the form of the configuration key http.listen.
 	Listen string
-	// Config is the path of the web configuration file, or empty.
+	// Config is the path of the web configuration file, or empty if there is none.
 	Config string
 	// Pprof enables the profiles of the Go runtime.
 	Pprof bool
@@ -82,7 +82,7 @@ func Listen(opts Options) (*Server, error) {
 	return server, nil
 }
 
-// Addr returns the address that the server is bound to.
+// Addr returns the address to which the server is bound.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // URL returns the URL of the server's root page.
@@ -94,8 +94,8 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("%s://%v/", scheme, s.Addr())
 }
 
-// Handle mounts a handler for short requests. pattern is a pattern of http.ServeMux. Handle must not be called after
-// Serve.
+// Handle mounts a handler for short requests. The syntax of pattern is that of http.ServeMux. Handle must not be called
+// after Serve.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // HandleStreams mounts a handler whose answers may take unlimited time. The request's context is cancelled when the
@@ -110,8 +110,8 @@ func (s *Server) HandleStreams(pattern string, h http.Handler) {
 	})
 }
 
-// ServeHTTP answers a request with a new write deadline. Otherwise, the connection would keep the deadline of the
-// previous request.
+// ServeHTTP sets a new write deadline and answers a request. Without the new deadline, the connection would keep the
+// deadline of the previous request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.refresh()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
@@ -159,7 +159,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			}
 			limit.ConnState(c, state)
 		},
-		// Any client can cause these lines with an invalid TLS handshake.
+		// These lines have level debug, because any client can cause them with an invalid TLS handshake.
 		ErrorLog: slog.NewLogLogger(s.opts.Log.Handler(), slog.LevelDebug),
 	}
 	stopped := make(chan struct{})

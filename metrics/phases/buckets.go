@@ -2,13 +2,13 @@ package phases
 
 import "math"
 
-// Histograms correspond to native histograms of Prometheus with schema 3: PerOctave buckets for each power of two, each
-// about 9 % wide.
+// Histograms use the buckets of Prometheus's native histograms with schema 3: PerOctave buckets for each power of two,
+// each about 9 % wide.
 const (
 	Schema    = 3
 	PerOctave = 1 << Schema
-	// minKey is the smallest index of a bucket: the bucket of one nanosecond. numOctaves is the number of powers of two
-	// up to the longest time.Duration.
+	// minKey is the smallest index of a bucket, namely of the one that contains one nanosecond. numOctaves is the
+	// number of powers of two from there to the longest time.Duration.
 	minKey     = -30 * PerOctave
 	numOctaves = 65
 )

@@ -22,7 +22,7 @@ func (h *Histogram) Add(ns uint64) {
 	h.addToBucket(bucketKey(ns), ns)
 }
 
-// addToBucket counts a time of ns nanoseconds in bucket key.
+// addToBucket counts a time of ns nanoseconds in the bucket with the given key.
 func (h *Histogram) addToBucket(key int, ns uint64) {
 	h.Sum += float64(ns)
 	at := h.chunkIndex[key/PerOctave]

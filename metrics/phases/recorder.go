@@ -27,7 +27,7 @@ var PhaseNames = [NumPhases]struct{ Direction, Phase string }{
 	{"receive", "request"}, {"receive", "data"}, {"receive", "total"},
 }
 
-// Peer describes the kind of a remote rank.
+// Peer describes what kind of rank a peer is.
 type Peer struct{ Profile, Kind string }
 
 // Recorder records the durations of the phases of a local rank's messages. The engine's lock guards it: the caller of
@@ -43,13 +43,13 @@ type Recorder struct {
 	shared PeerTimes
 }
 
-// peerState holds a peer's class and histograms. times is nil before the first message.
+// peerState holds a peer's class and histograms. The field times is nil until the first message is recorded.
 type peerState struct {
 	class *Class
 	times *PeerTimes
 }
 
-// PeerTimes contains the histograms of one peer, allocated on demand.
+// PeerTimes contains the histograms of one peer. Each is allocated when it is first needed.
 type PeerTimes [NumPhases]*Histogram
 
 // Class contains the histograms of all peers of one kind.
@@ -140,7 +140,7 @@ func addDuration(all *Class, one *PeerTimes, ph Phase, ns uint64) {
 	c.addToBucket(key, ns)
 }
 
-// Classes returns copies of the histograms of all kinds of peers.
+// Classes returns copies of the histograms of each kind of peer.
 func (r *Recorder) Classes() []Class {
 	copied := make([]Class, len(r.classes))
 	for i, k := range r.classes {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Times is the content of a Recorder in the form passed to another process as JSON.
+// Times contains the content of a Recorder in the form in which it is passed to another process as JSON.
 type Times struct {
 	Classes []Class           `json:"classes,omitempty"`
 	Peers   map[int]PeerTimes `json:"peers,omitempty"`

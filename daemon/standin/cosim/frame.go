@@ -9,7 +9,7 @@ import (
 // Version is the version of the frame format. Each side exits if the other side's version differs.
 const Version = 2
 
-// Lengths in bytes. A frame consists of a head and a body.
+// Lengths in bytes of frames and their parts. Each frame consists of a head and a body.
 const (
 	HeadLen   = 8
 	RecordLen = 16
@@ -17,7 +17,7 @@ const (
 	startLen  = 24
 	stepLen   = 20
 	resultLen = 48
-	// Additional lengths of a step and of a result with TCP streams.
+	// Additional lengths of a Step and of a Result if the boundary includes TCP streams.
 	stepTCPLen   = 8
 	resultTCPLen = 40
 )
@@ -28,7 +28,7 @@ const (
 	MaxFrame   = HeadLen + resultLen + resultTCPLen + MaxRecords*RecordLen
 )
 
-// magic is the first word of a hello: "ZCOS".
+// magic is the first word of a Hello frame: "ZCOS".
 const magic = 0x534f435a
 
 // Type is the type of a frame.
@@ -73,8 +73,8 @@ const (
 	numKinds = 4
 )
 
-// Streams of the network, with their names in the shell. Each stream has the same direction as the role's stream with
-// the same value.
+// Streams between the role and the network, with their names in the shell. Each stream has the same direction as the
+// MPI stream that has the same numeric value.
 const (
 	// KindOutMeta is soROLE_Nrc_Udp_Meta, which carries the metadata of datagrams from the role.
 	KindOutMeta = KindCall
@@ -84,7 +84,8 @@ const (
 	KindInData = KindIn
 	// KindInMeta is siNRC_Role_Udp_Meta, which carries the metadata of datagrams to the role.
 	KindInMeta = KindFeedback
-	// KindPorts is not a stream but the signal poROL_Nrc_Udp_Rx_ports. The simulator reports each change of it.
+	// KindPorts represents the signal poROL_Nrc_Udp_Rx_ports, which is not a stream. The simulator reports each change
+	// of the signal.
 	KindPorts Kind = numKinds
 	// KindTCP is the offset from the kind of a UDP stream to the kind of the corresponding TCP stream.
 	KindTCP Kind = 8
@@ -95,16 +96,17 @@ type Boundary uint32
 
 // Boundaries.
 const (
-	// BoundaryRole consists of the streams between role and MPE.
+	// BoundaryRole consists of the streams between the role and its MPE.
 	BoundaryRole Boundary = iota
-	// BoundaryNetwork consists of the UDP streams between role and shell. The MPE is part of the simulation.
+	// BoundaryNetwork consists of the UDP streams between the role and the shell. The MPE is then part of the
+	// simulation.
 	BoundaryNetwork
-	// BoundaryTCP consists of the streams of BoundaryNetwork and the TCP streams.
+	// BoundaryTCP consists of the UDP streams of BoundaryNetwork and, in addition, the TCP streams.
 	BoundaryTCP
 	numBoundaries
 )
 
-// Network reports whether the boundary is between role and shell.
+// Network reports whether the boundary lies between the role and the shell.
 func (b Boundary) Network() bool { return b != BoundaryRole }
 
 // kindNames contains the names of the role's streams, the UDP streams and the TCP streams.
@@ -130,7 +132,7 @@ func (b Boundary) stream(kind Kind) string {
 	return fmt.Sprintf("stream %d", uint8(kind))
 }
 
-// Never is the cycle of an event that has not occurred.
+// Never stands for the cycle of an event that has not occurred.
 const Never = ^uint64(0)
 
 // Record is one transfer on a stream: valid and ready are both set at a clock edge. If Rule is not RuleNone, the record
@@ -178,7 +180,7 @@ type Step struct {
 	// Calls and Lines are the numbers of transfers that the engine can accept on soMPIif and soMPI_data.
 	Calls, Lines    uint32
 	StopWhenDrained bool
-	// TCPCalls and TCPLines are the same limits for the TCP streams.
+	// TCPCalls and TCPLines are the corresponding numbers for the TCP streams.
 	TCPCalls, TCPLines uint32
 	// Records contains the transfers to the role.
 	Records []Record
@@ -203,11 +205,11 @@ type Result struct {
 	Records []Record
 }
 
-// ErrFrame reports that a frame violates the specification.
+// ErrFrame is returned for a frame that violates the specification.
 var ErrFrame = errors.New("malformed frame from the simulator: its shim may have another version (regenerate it with " +
 	"zrlctl cosim new)")
 
-// VersionError reports that a simulator uses a different frame format.
+// VersionError reports that a simulator uses a different version of the frame format.
 type VersionError struct{ Got uint32 }
 
 func (e *VersionError) Error() string {
@@ -215,7 +217,7 @@ func (e *VersionError) Error() string {
 		"with zrlctl cosim new, and rebuild the simulator", e.Got, Version)
 }
 
-// BoundaryError reports that a simulator supports the streams of a different boundary.
+// BoundaryError reports that a simulator was built for a different boundary, and therefore supports other streams.
 type BoundaryError struct{ Got, Want Boundary }
 
 func (e *BoundaryError) Error() string {
@@ -286,7 +288,7 @@ func ParseStart(b []byte) (s Start, err error) {
 	}, nil
 }
 
-// AppendStep appends a Step frame for the given boundary to b. step may contain at most MaxRecords records.
+// AppendStep appends a Step frame for the given boundary to the slice b. step may contain at most MaxRecords records.
 func AppendStep(b []byte, at Boundary, step *Step) []byte {
 	more := uint32(0)
 	if step.StopWhenDrained {
@@ -301,7 +303,7 @@ func AppendStep(b []byte, at Boundary, step *Step) []byte {
 	return appendRecords(b, step.Records)
 }
 
-// stepBodyLen returns the length of a step's body without its records.
+// stepBodyLen returns the length of a Step frame's body, excluding its records.
 func stepBodyLen(at Boundary) int {
 	if at == BoundaryTCP {
 		return stepLen + stepTCPLen
@@ -327,7 +329,8 @@ func ParseStep(b []byte, at Boundary, step *Step) (err error) {
 	return err
 }
 
-// AppendResult appends a Result frame for the given boundary to b. result may contain at most MaxRecords records.
+// AppendResult appends a Result frame for the given boundary to the slice b. result may contain at most MaxRecords
+// records.
 func AppendResult(b []byte, at Boundary, result *Result) []byte {
 	n := resultLen
 	if at == BoundaryTCP {
@@ -382,7 +385,7 @@ func ParseResult(b []byte, at Boundary, result *Result) (err error) {
 // idleStreams is the state of idle streams.
 var idleStreams = StreamState{StalledSince: [numKinds]uint64{Never, Never, Never, Never}}
 
-// parseStreams parses a StreamState. from is the kind of the first stream in it.
+// parseStreams parses a StreamState. The argument from is the kind of the first stream in it.
 func parseStreams(b []byte, at Boundary, from Kind, cycle uint64, state *StreamState) error {
 	state.Lines, state.Feedbacks = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	for i := range state.StalledSince {
@@ -417,8 +420,8 @@ func appendRecords(b []byte, records []Record) []byte {
 // kindBit returns the bit that represents k in a set of kinds.
 func kindBit(k Kind) uint64 { return 1 << (k & 63) }
 
-// parseRecords parses records. It accepts transfers only on streams in the set known, and reports of broken rules only
-// on streams in the set checked.
+// parseRecords parses records. It accepts transfers only on streams in the set known. It accepts reports of broken
+// rules only on streams in the set checked.
 func parseRecords(records []Record, b []byte, known, checked uint64) ([]Record, error) {
 	if len(b)%RecordLen != 0 || len(b) > MaxRecords*RecordLen {
 		return records, fmt.Errorf("%w: %d bytes of records", ErrFrame, len(b))

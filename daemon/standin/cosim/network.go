@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// MaxDatagram is the maximum length in bytes of a datagram to a role: one line more than protocol.MaxDatagram,
-	// because deployed MPEs send such datagrams if their shell allows it.
+	// MaxDatagram is the maximum length in bytes of a datagram sent to a role. It exceeds protocol.MaxDatagram by one
+	// line, because deployed MPEs send such datagrams if their shell allows it.
 	MaxDatagram = protocol.MaxDatagram + protocol.LineLen
-	// MaxChunk is the maximum length in bytes of a chunk from a TCP connection to a role, which is the length of the
-	// shell's FIFO.
+	// MaxChunk is the maximum length in bytes of a chunk received by a role from a TCP connection. It equals the length
+	// of the shell's FIFO.
 	MaxChunk = 2000
-	// MaxSegment is the maximum length in bytes of a chunk from a role to a TCP connection. The shell splits longer
+	// MaxSegment is the maximum length in bytes of a chunk sent by a role on a TCP connection. The shell splits longer
 	// chunks.
 	MaxSegment = 1352
-	// MinNetworkFIFO is the minimum Hello.FIFO at the boundaries of the network. It is large enough for one datagram or
-	// chunk.
+	// MinNetworkFIFO is the minimum value of Hello.FIFO at the boundaries between role and shell. A FIFO of this size
+	// can hold one datagram or chunk.
 	MinNetworkFIFO = 256
 	// metaFIFO is the maximum number of pending metadata words in each direction.
 	metaFIFO = 32
-	// maxStream is the maximum number of bytes before tlast in a datagram whose metadata has length 0, because a length
-	// has 16 bits.
+	// maxStream is the maximum number of bytes before tlast in a datagram whose metadata contains length 0. It is
+	// limited because a length has 16 bits.
 	maxStream = 1 << 16
 )
 
@@ -34,8 +34,8 @@ func lineCount(bytes int) int { return (bytes + lineLen - 1) / lineLen }
 
 // Datagram is a datagram to or from the role, or a chunk of data on a TCP connection.
 type Datagram struct {
-	// Rank is the other rank, or negative if the address does not belong to any rank. Port is the other rank's UDP or
-	// TCP port.
+	// Rank is the rank that sent or receives the datagram, or negative if the address does not belong to any rank. Port
+	// is that rank's UDP or TCP port.
 	Rank int
 	Port uint16
 	// LocalPort is the role's TCP port.
@@ -44,7 +44,7 @@ type Datagram struct {
 	Bytes []byte
 }
 
-// metadata is the metadata of a datagram, called NetworkMeta in cFDK: dst_rank, dst_port, src_rank, src_port, len.
+// metadata describes a datagram: dst_rank, dst_port, src_rank, src_port, len. cFDK calls this structure NetworkMeta.
 type metadata struct {
 	data  uint64
 	cycle uint64
@@ -55,13 +55,13 @@ func (m metadata) dstPort() uint16 { return metaPort(uint16(m.data >> 8)) }
 func (m metadata) srcPort() uint16 { return metaPort(uint16(m.data >> 32)) }
 func (m metadata) length() int     { return int(uint16(m.data >> 48)) }
 
-// packMeta encodes metadata as a value of tdata.
+// packMeta encodes metadata in the form in which the signal tdata carries it.
 func packMeta(dstRank int, dstPort uint16, srcRank int, srcPort uint16, length int) uint64 {
 	return uint64(uint8(dstRank)) | uint64(dstPort)<<8 | uint64(uint8(srcRank))<<24 | uint64(srcPort)<<32 |
 		uint64(uint16(length))<<48
 }
 
-// metaPort returns the port specified by metadata. As in the shell, 0 selects the first port.
+// metaPort returns the port that metadata specifies with the value p. As in the shell, 0 selects the first port.
 func metaPort(p uint16) uint16 {
 	if p == 0 {
 		return protocol.Port
@@ -87,24 +87,27 @@ type Network struct {
 	findings
 }
 
-// streams is the state of the UDP streams or of the TCP streams.
+// streams holds the state either of the UDP streams or of the TCP streams.
 type streams struct {
-	// kind is the offset of the kinds of these streams. maxLen is the maximum length of a datagram to the role. The
-	// shell splits data from the role into pieces of at most maxSegment bytes.
+	// kind is added to the kinds of the UDP streams to obtain the kinds of these streams. maxLen is the maximum length
+	// of a datagram to the role. The shell splits data from the role into pieces of at most maxSegment bytes.
 	kind               Kind
 	maxLen, maxSegment int
 
-	// openPorts is the value of poROL_Nrc_Udp_Rx_ports since cycle portsChangedAt. Bit n opens port protocol.Port + n.
+	// openPorts is the value that poROL_Nrc_Udp_Rx_ports has had since cycle portsChangedAt. If bit n is set, port
+	// protocol.Port + n is open.
 	openPorts      uint32
 	portsChangedAt uint64
 
-	// state describes the records held by the simulator; newLines and newMetas count the pending ones.
+	// state describes the records that the simulator holds. newLines and newMetas count the records that have not yet
+	// been sent to it.
 	state              StreamState
 	newLines, newMetas uint32
 	// granted is the number of lines that the role may transfer in the current step.
 	granted uint32
 
-	// Incomplete transfers from the role: queued is metadata without lines, and early is lines without metadata.
+	// Incomplete transfers from the role: queued holds metadata whose lines have not arrived, and early holds lines
+	// whose metadata has not arrived.
 	queued []metadata
 	early  []earlyLine
 	// State of the datagram in progress: its metadata, the number of bytes received, and the bytes not yet sent.
@@ -114,14 +117,14 @@ type streams struct {
 	dropReason    string // reason why the datagram is dropped, or empty
 	partial       []byte
 
-	// outgoing holds the datagrams completed in the last result. Their bytes are in arena.
+	// outgoing holds the datagrams completed in the last result. Their bytes are stored in the slice arena.
 	outgoing []Datagram
 	arena    []byte
 	stats    state.Datagrams
 }
 
-// NewNetwork returns the Network of a rank. ports contains the UDP ports of all ranks. A shell must be able to open the
-// rank's own port.
+// NewNetwork returns the Network of a rank. ports contains the UDP ports of all ranks. The rank's own port must be one
+// that a shell can open.
 func NewNetwork(rank int, ports []uint16) *Network {
 	return &Network{
 		rank: rank, ports: ports,
@@ -181,7 +184,7 @@ func (n *Network) queueDatagram(s *streams, datagram Datagram) {
 	}
 }
 
-// keepBits returns tkeep of a line with the given number of bytes.
+// keepBits returns the value of the signal tkeep for a line with the given number of bytes.
 func keepBits(bytes int) uint8 { return uint8(1<<bytes - 1) }
 
 // isOpen reports whether the role has opened its UDP port.
@@ -193,7 +196,8 @@ func (n *Network) SetTCPCapacity(bytes int) { n.tcpCapacity = bytes }
 // PortsTCP returns the TCP ports opened by the role: bit n represents port protocol.Port + n.
 func (n *Network) PortsTCP() uint32 { return n.tcp.openPorts }
 
-// PrepareStep sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is always nil.
+// PrepareStep sets the records and limits of a step. The argument lines is the value of Hello.FIFO that the simulator
+// sent. The error is always nil.
 func (n *Network) PrepareStep(step *Step, lines uint32) error {
 	n.fifoLines = lines
 	*step = Step{Cycles: step.Cycles, Budget: step.Budget, Records: append(step.Records[:0], n.pending...)}
@@ -210,13 +214,14 @@ func (n *Network) PrepareStep(step *Step, lines uint32) error {
 	return nil
 }
 
-// commitPending records that the simulator has received the pending records.
+// commitPending records that the simulator has received the records that were pending.
 func (s *streams) commitPending() {
 	s.state.Lines, s.state.Feedbacks = s.state.Lines+s.newLines, s.state.Feedbacks+s.newMetas
 	s.newLines, s.newMetas, s.granted = 0, 0, 0
 }
 
-// Advance processes the result of a step. The error is ErrFrame, or a *FaultError, which is returned only once.
+// Advance processes the result of a step. The error is either ErrFrame or a *FaultError. A *FaultError is returned only
+// once.
 func (n *Network) Advance(result *Result) error {
 	before := n.cycle
 	if result.Cycle < before {
@@ -290,13 +295,13 @@ func (n *Network) handleTransfer(s *streams, record Record, at uint64) error {
 	return nil
 }
 
-// name returns the name of a stream, given the kind of the corresponding UDP stream.
+// name returns the name of one of these streams, given the kind of the corresponding UDP stream.
 func (s *streams) name(kind Kind) string { return BoundaryTCP.stream(s.kind + kind) }
 
-// isTCP reports whether s are the TCP streams.
+// isTCP reports whether s represents the TCP streams.
 func (s *streams) isTCP() bool { return s.kind == KindTCP }
 
-// unit returns the word, for messages, for the unit of data on these streams.
+// unit returns the word that error messages use for one unit of data on these streams.
 func (s *streams) unit() string {
 	if s.isTCP() {
 		return "chunk"
@@ -304,7 +309,7 @@ func (s *streams) unit() string {
 	return "datagram"
 }
 
-// context describes the datagram in progress for the message of a fault.
+// context describes the datagram in progress, for use in the message of a fault.
 func (s *streams) context() string {
 	if !s.busy {
 		return ""
@@ -313,7 +318,7 @@ func (s *streams) context() string {
 		s.current.cycle)
 }
 
-// startDatagram starts to process the datagram described by the oldest metadata.
+// startDatagram starts to process the datagram that the oldest queued metadata describes.
 func (n *Network) startDatagram(s *streams) {
 	m := s.queued[0]
 	s.queued = s.queued[:copy(s.queued, s.queued[1:])]
@@ -446,8 +451,8 @@ func (n *Network) Wait() Wait {
 	return Wait{Since: n.lastTransfer, Text: "no datagram is in progress"}
 }
 
-// currentWait describes the event that the streams are waiting for. Its Text is empty if they are not waiting. moved is
-// the cycle of the last transfer, which is used if the start of the wait is unknown.
+// currentWait describes the event that the streams are waiting for. The Text of the result is empty if they are not
+// waiting. The argument moved is the cycle of the last transfer, which is used if the start of the wait is unknown.
 func (s *streams) currentWait(moved uint64) Wait {
 	since := &s.state.StalledSince
 	switch {

@@ -8,15 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// lineFIFO is the number of lines from a role that can wait for their call: the depth of the FIFO between role and
-// engine in upstream's templates.
+// lineFIFO is the number of lines from a role that can wait for their call. It equals the depth of the FIFO between
+// role and engine in upstream's templates.
 const lineFIFO = 1 << 14
 
 // lineLen is the length of a line in bytes.
 const lineLen = 2 * protocol.WordLen
 
-// lastKeep is tkeep of a message's last line, indexed by the number of words in that line, as set by the deployed
-// engine for a datagram from a host. An FPGA pads its own messages to whole lines.
+// lastKeep contains the value of tkeep for the last line of a message, indexed by the number of words in that line. The
+// deployed engine sets these values for a datagram from a host. An FPGA pads its own messages to whole lines.
 var lastKeep = [3]uint8{0x00, 0x0f, 0xff}
 
 // Values of MPI_Feedback in upstream's wrapper.
@@ -28,12 +28,13 @@ const (
 // Call is a call made by the role.
 type Call struct {
 	protocol.Call
-	// Words is the call's count: the length of an outgoing message, or of the buffer for an incoming one. Rank is the
-	// other rank.
+	// Words is the count in the call: the length of an outgoing message, or of the buffer for an incoming one. Rank is
+	// the rank to send to or receive from.
 	Words, Rank uint32
 	// Cycle is the cycle in which the call was transferred.
 	Cycle uint64
-	// callInProgress describes the call in progress when this one was transferred. It is empty if the role had none.
+	// callInProgress describes the call that was in progress when this one was transferred. It is empty if no call was
+	// in progress.
 	callInProgress string
 }
 
@@ -54,7 +55,7 @@ func messageLines(words uint32) uint32 { return max(1, words/2+words%2) }
 // FaultError reports that a role broke a rule of its interface. The engine then waits forever, as a deployed engine
 // does or may do.
 type FaultError struct {
-	// Signal is the signal at fault, and Cycle is the cycle of the fault.
+	// Signal is the signal that broke the rule, and Cycle is the cycle in which it did.
 	Signal string
 	Cycle  uint64
 	// Problem describes the fault and the correct behavior.
@@ -87,7 +88,7 @@ const (
 	faulty                  // final: the role has broken a rule
 )
 
-// earlyLine is a line that arrived before its call.
+// earlyLine is a line of a message that arrived before the call it belongs to.
 type earlyLine struct {
 	record Record
 	cycle  uint64
@@ -112,7 +113,7 @@ type Port struct {
 
 	cycle        uint64 // the most recent one reported
 	lastTransfer uint64 // cycle of the last transfer on any stream
-	// lines and feedbacks are the numbers of records for the role held by the simulator. stalledSince is
+	// lines and feedbacks are the numbers of records that the simulator holds for the role. stalledSince is a copy of
 	// StreamState.StalledSince.
 	lines, feedbacks uint32
 	stalledSince     [numKinds]uint64
@@ -132,7 +133,8 @@ func NewPort(rank, size int, words uint32, buf []byte) *Port {
 // feedbackFIFO is the maximum number of feedbacks pending in the simulator.
 const feedbackFIFO = 8
 
-// PrepareStep sets the records and limits of a step. lines is the simulator's Hello.FIFO. The error is a *FaultError.
+// PrepareStep sets the records and limits of a step. The argument lines is the value of Hello.FIFO that the simulator
+// sent. The error is a *FaultError.
 func (p *Port) PrepareStep(step *Step, lines uint32) error {
 	step.Records, step.StopWhenDrained, step.Calls, step.Lines = step.Records[:0], false, 0, 0
 	if p.phase == faulty {
@@ -154,7 +156,7 @@ func (p *Port) PrepareStep(step *Step, lines uint32) error {
 	return nil
 }
 
-// appendLines appends as many lines as fit in the simulator's FIFO and in the step.
+// appendLines appends to the step as many lines as fit both in it and in the simulator's FIFO.
 func (p *Port) appendLines(step *Step, lines uint32) {
 	for ; p.linesDone < p.linesTotal && p.lines < lines && len(step.Records) < MaxRecords-1; p.linesDone++ {
 		r := Record{Kind: KindIn, Keep: 0xff, Last: p.linesDone == p.linesTotal-1,
@@ -181,7 +183,8 @@ func (p *Port) finish() error {
 	return p.startCall(p.nextCall)
 }
 
-// Advance processes the result of a step. The error is ErrFrame, or a *FaultError, which is returned only once.
+// Advance processes the result of a step. The error is either ErrFrame or a *FaultError. A *FaultError is returned only
+// once.
 func (p *Port) Advance(result *Result) error {
 	before := p.cycle
 	if result.Cycle < before || result.Lines > p.lines || result.Feedbacks > p.feedbacks {
@@ -205,7 +208,7 @@ func (p *Port) Advance(result *Result) error {
 	return nil
 }
 
-// fail records a fault. The port never recovers from it.
+// fail records a fault of the role. The port never recovers from a fault.
 func (p *Port) fail(err error) error {
 	if f, ok := errors.AsType[*FaultError](err); ok {
 		p.phase, p.fault = faulty, f
@@ -243,7 +246,7 @@ func (p *Port) handleTransfer(record Record, at uint64) error {
 	return nil
 }
 
-// context describes the progress of the role's current call on stream k, for the message of a fault.
+// context describes how far the role's current call has progressed on stream k, for use in the message of a fault.
 func (p *Port) context(k Kind) string {
 	switch {
 	case p.phase == idle:
@@ -280,7 +283,7 @@ func (p *Port) startCall(c Call) error {
 	return p.addEarlyLines()
 }
 
-// addEarlyLines collects the lines that arrived before their call.
+// addEarlyLines adds the lines that arrived before their call to the call's message.
 func (p *Port) addEarlyLines() error {
 	n := 0
 	for ; n < len(p.early) && p.phase == collecting; n++ {
@@ -320,7 +323,8 @@ func (p *Port) addLine(record Record, at uint64) error {
 	return nil
 }
 
-// NextCall returns a call to execute, and its message or the buffer for it. It returns each call only once.
+// NextCall returns a call to execute, together with the message to send or the buffer for the received message. It
+// returns each call only once.
 func (p *Port) NextCall() (c Call, data []byte, ok bool) {
 	if p.phase != callReady {
 		return c, nil, false
@@ -329,7 +333,7 @@ func (p *Port) NextCall() (c Call, data []byte, ok bool) {
 	return p.call, p.buf[:int(p.call.Words)*protocol.WordLen], true
 }
 
-// CompleteSend completes a send. If ok is false, the role sends the lines of the message again.
+// CompleteSend completes a send. If ok is false, the role must transfer all lines of the message once more.
 func (p *Port) CompleteSend(ok bool) {
 	p.phase, p.linesTotal, p.linesDone, p.feedback = answering, 0, 0, feedbackOK
 	if !ok {
@@ -337,7 +341,8 @@ func (p *Port) CompleteSend(ok bool) {
 	}
 }
 
-// CompleteReceive completes a receive of words words, already written to the buffer returned by NextCall.
+// CompleteReceive completes a receive. The caller must have written the message, of the given number of words, to the
+// buffer returned by NextCall.
 func (p *Port) CompleteReceive(words uint32) {
 	p.phase, p.messageWords, p.linesTotal, p.linesDone, p.feedback = answering, words, messageLines(words), 0, feedbackOK
 	clear(p.buf[int(words)*protocol.WordLen : int(p.linesTotal)*lineLen]) // clear the rest of the last line

@@ -36,7 +36,7 @@ func (r Rule) appliesTo(k Kind) bool {
 	return false
 }
 
-// findings are the faults of a role that do not stop the exchange.
+// findings holds those faults of a role that do not prevent it from exchanging messages.
 type findings []*FaultError
 
 // TakeFindings returns the findings recorded since the previous call.
@@ -58,7 +58,7 @@ func (f *findings) brokenRule(b Boundary, r Record, at uint64, context string) *
 	return fault
 }
 
-// ruleProblem returns the signal at fault and a description of the fault, for a record that reports a broken rule.
+// ruleProblem returns, for a record that reports a broken rule, the signal at fault and a description of the fault.
 func ruleProblem(boundary Boundary, record Record) (signal, problem string) {
 	signal = changedSignal(boundary, record)
 	switch {
@@ -111,7 +111,7 @@ func describeBits(b Boundary, record Record) string {
 	return ""
 }
 
-// upperSignals maps the names of signals to upper case, as used by the metadata streams.
+// upperSignals maps the names of signals to their upper-case form, which the metadata streams use.
 var upperSignals = map[string]string{"tvalid": "TVALID", "tready": "TREADY", "tdata": "TDATA", "tkeep": "TKEEP",
 	"tlast": "TLAST"}
 

@@ -10,14 +10,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxCycles is the maximum number of reported cycles.
+// maxCycles is the maximum number of cycles that a digest reports.
 const maxCycles = 8
 
 // Cycle is a sequence of ranks in which each rank waits for the next one, and the last rank waits for the first. It is
 // a deadlock unless another pending operation lets one of the ranks continue.
 type Cycle struct {
 	Ranks []int `json:"ranks"`
-	// Seconds is the age of the cycle in seconds, which is the age of its youngest wait.
+	// Seconds is the time in seconds for which the cycle has existed, which is the age of its youngest wait.
 	Seconds float64 `json:"age_seconds"`
 	// Text describes the cycle without its age.
 	Text string `json:"text"`
@@ -72,7 +72,7 @@ func findCycles(ws []Wait) []Cycle {
 // isBlocking reports whether the rank cannot continue until its peer acts.
 func (w *Wait) isBlocking() bool { return w.Peer != AnyRank && w.Age() != Brief && !w.Cancelled }
 
-// newCycle returns the cycle of the given ranks, and marks its waits.
+// newCycle returns the cycle formed by the given ranks, and marks the waits that are part of it.
 func newCycle(ranks []int, edges map[pair][]*Wait) Cycle {
 	cycle := Cycle{Ranks: ranks, Seconds: math.Inf(1), Text: cycleText(ranks)}
 	for i, rank := range ranks {

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// AnyRank is the Peer of a receive from any source.
+// AnyRank is the value of Peer for a receive from any source.
 const AnyRank = -1
 
 // Digest is a status prepared for display. It shares memory with the status, so the caller must not modify the status.
@@ -20,26 +20,27 @@ type Digest struct {
 	Cycles []Cycle `json:"cycles"`
 	// Problems is sorted by severity, failures first.
 	Problems []Problem `json:"problems"`
-	// Hosts and StandIns are the numbers of local ranks with these roles.
+	// Hosts is the number of local ranks that are hosts, and StandIns the number of those that are stand-ins.
 	Hosts    int `json:"hosts"`
 	StandIns int `json:"stand_ins"`
 	// Ranks lists the local ranks in rank order.
 	Ranks []Rank `json:"ranks"`
-	// Peers contains an entry for each local rank and each of its peers, in rank order.
+	// Peers contains an entry for each pair of a local rank and one of its peers, in rank order.
 	Peers []Peer `json:"peers"`
 	// Total is the sum of the rates of all local ranks.
 	Total Rates `json:"total"`
-	// Posted and Unexpected are the total lengths of the local ranks' queues.
+	// Posted and Unexpected are the lengths of the two matching queues, summed over all local ranks.
 	Posted     int `json:"posted"`
 	Unexpected int `json:"unexpected"`
 }
 
-// Rates contains differences per second between two statuses. Both ranks count a message between two local ranks.
+// Rates contains rates per second, computed from the differences between two statuses. A message between two local
+// ranks is counted by both of them.
 type Rates struct {
 	// Known is set if both statuses describe the same run of the daemon.
 	Known    bool    `json:"known"`
 	Messages float64 `json:"messages_per_second"`
-	// Bytes is the rate of bytes in whole packets, including their headers.
+	// Bytes is the number of bytes per second in whole packets, including their headers.
 	Bytes           float64 `json:"bytes_per_second"`
 	Retransmissions float64 `json:"retransmissions_per_second"`
 	Drops           float64 `json:"drops_per_second"`
@@ -100,7 +101,8 @@ func New(s, before *state.Status) *Digest {
 	return digest
 }
 
-// splitBrief returns the waits that are not brief, and the number of brief waits.
+// splitBrief separates brief waits from the others. It returns the waits that are not brief, and the number of brief
+// ones.
 func (d *Digest) splitBrief() (old []Wait, brief int) {
 	n := slices.IndexFunc(d.Waits, func(w Wait) bool { return w.Age() == Brief }) // sorted, oldest first
 	if n < 0 {

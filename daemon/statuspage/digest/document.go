@@ -12,7 +12,7 @@ type Document struct {
 	Problems []Problem `json:"problems"`
 }
 
-// NewDocument returns the Document of a status and its digest.
+// NewDocument returns the Document that combines a status with its digest.
 func NewDocument(s *state.Status, d *Digest) Document {
 	return Document{s, d.Verdict(), d.Waits, d.Cycles, d.Problems}
 }

@@ -13,7 +13,7 @@ type Filter struct{ words []string }
 // NewFilter returns a filter for the space-separated words in text.
 func NewFilter(text string) Filter { return Filter{strings.Fields(strings.ToLower(text))} }
 
-// matches reports whether the filter matches an item about two ranks with the given texts.
+// matches reports whether the filter matches an item that concerns two ranks and contains the given texts.
 func (f Filter) matches(rank, peer int, texts ...string) bool {
 	if len(f.words) == 0 {
 		return true
@@ -33,8 +33,8 @@ func (f Filter) matches(rank, peer int, texts ...string) bool {
 	return true
 }
 
-// Waits returns the matching waits, oldest first, without brief ones. others is the number of other waits that are not
-// brief.
+// Waits returns the waits that match the filter, oldest first, without brief ones. others is the number of waits that
+// neither match nor are brief.
 func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	old, _ := d.splitBrief()
 	for i := range old {
@@ -45,8 +45,8 @@ func (f Filter) Waits(d *Digest) (fit []*Wait, others int) {
 	return fit, len(old) - len(fit)
 }
 
-// Peers returns the matching peers in the given order, with one entry for each pair of local ranks. Unless all is set,
-// it counts silent peers instead of returning them.
+// Peers returns the peers that match the filter, in the given order. It returns a single entry for each pair of local
+// ranks. Unless all is set, it counts silent peers instead of returning them.
 func (f Filter) Peers(d *Digest, order Order, all bool) (fit []*Peer, silent, others int) {
 	list := d.mergePairs()
 	for i := range list {
@@ -66,11 +66,11 @@ func (f Filter) Peers(d *Digest, order Order, all bool) (fit []*Peer, silent, ot
 	return fit, silent, others
 }
 
-// maxListedIdle is the maximum number of local ranks up to which Ranks lists idle ranks as well.
+// maxListedIdle is the maximum number of local ranks for which Ranks lists idle ranks like all others.
 const maxListedIdle = 8
 
-// Ranks returns the matching local ranks. With more than maxListedIdle local ranks, it returns idle ranks separately
-// unless all is set.
+// Ranks returns the local ranks that match the filter. If there are more than maxListedIdle local ranks, it returns
+// idle ranks in a separate list unless all is set.
 func (f Filter) Ranks(digest *Digest, all bool) (fit, idle []*Rank) {
 	waiting := make(map[int]bool)
 	for i := range digest.Waits {

@@ -18,7 +18,7 @@ const (
 	ByTraffic
 	// ByRoundTrip lists the slowest peers first.
 	ByRoundTrip
-	// ByRank lists peers in the order of the status.
+	// ByRank lists peers in rank order, as the status does.
 	ByRank
 )
 
@@ -34,7 +34,7 @@ func (o Order) String() string {
 	return fmt.Sprintf("order(%d)", int(o))
 }
 
-// ParseOrder returns the Order whose String method returns name.
+// ParseOrder returns the Order with the given name, as returned by its String method.
 func ParseOrder(name string) (Order, bool) {
 	i := slices.Index(orderNames[:], name)
 	return Order(max(i, 0)), i >= 0
@@ -60,7 +60,7 @@ func Sort(ps []*Peer, o Order) {
 	})
 }
 
-// severity returns the severity of a peer's problems, or 0 without problems.
+// severity returns a number for how severe a peer's problems are, or 0 if it has no problems.
 func (p *Peer) severity() int {
 	switch {
 	case p.Refuses != "":

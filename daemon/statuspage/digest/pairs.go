@@ -1,7 +1,7 @@
 package digest
 
-// mergePairs returns the peers with a single entry for each pair of local ranks: the entry of the lower rank, extended
-// by the problems seen by the other rank.
+// mergePairs returns the peers with a single entry for each pair of local ranks. This is the entry of the lower rank,
+// to which mergePairs adds the problems that the other rank sees.
 func (d *Digest) mergePairs() []Peer {
 	place := make(map[pair]int, len(d.Peers))
 	for i := range d.Peers {

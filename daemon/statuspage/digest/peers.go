@@ -7,17 +7,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// State is an alias of state.Peer. Embedded under its own name, state.Peer would collide with the field Peer.
+// State is an alias of state.Peer under which Peer embeds it. If it were embedded under its own name, it would collide
+// with the field Peer.
 type State = state.Peer
 
-// Peer is one of the peers of a local rank.
+// Peer describes one of the peers of a local rank.
 type Peer struct {
 	*State
 	// Rank is the local rank, and Peer is the remote rank.
 	Rank int `json:"rank"`
 	Peer int `json:"peer"`
-	// PacketsSent is the number of packets of all types sent, and Drops the number of received packets dropped. Both
-	// include retransmissions.
+	// PacketsSent is the number of packets sent, of all types. Drops is the number of packets that were received but
+	// dropped. Both include retransmissions.
 	PacketsSent uint64 `json:"packets_sent"`
 	Drops       uint64 `json:"drops"`
 	// OldestWait is the age in seconds of the oldest wait between the two ranks, or 0 if neither waits.
@@ -78,7 +79,7 @@ func (p *Peer) RoundTrip() float64 {
 	return p.Extended.RoundTrip
 }
 
-// ratesSince returns the rates relative to the peer's state the given number of seconds earlier.
+// ratesSince returns the rates since an earlier state of the peer. The caller passes that state and its age in seconds.
 func (p *Peer) ratesSince(before *Peer, seconds float64) Rates {
 	if before == nil || seconds <= 0 {
 		return Rates{}
@@ -102,5 +103,6 @@ func (p *Peer) Active() bool {
 		p.Unexpected+p.QueuedSends > 0
 }
 
-// Unreachable reports whether the rank refuses sends to the peer, or the network fails them.
+// Unreachable reports whether the peer cannot be reached, because the rank refuses sends to it or the network reports
+// errors for them.
 func (p *Peer) Unreachable() bool { return p.Refuses != "" || p.NetworkError != "" }

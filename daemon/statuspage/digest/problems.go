@@ -14,7 +14,7 @@ import (
 // Severity is the severity of a problem.
 type Severity int
 
-// A Failure persists until somebody acts; a Warning may resolve itself.
+// A Failure persists until somebody fixes it; a Warning may disappear without action.
 const (
 	Warning Severity = iota
 	Failure
@@ -41,7 +41,8 @@ type Problem struct {
 	Action string `json:"action,omitempty"`
 }
 
-// NoProblems returns the text for a daemon without problems, including the number of recent failures.
+// NoProblems returns the text to show for a daemon that has no problems. The text includes the number of recent
+// failures.
 func NoProblems(s *state.Status) string {
 	n := 0
 	for i := range s.Failures {

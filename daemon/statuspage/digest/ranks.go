@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Rank is the state of a local rank.
+// Rank describes the state of a local rank.
 type Rank struct {
 	*state.RankInfo
 	// Posted and Unexpected are the lengths of the rank's matching queues.

@@ -6,13 +6,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/words"
 )
 
-// Verdict is a one-line summary of a digest.
+// Verdict summarizes a digest in one line.
 type Verdict struct {
 	Level Level `json:"level"`
 	// Text describes the most severe problem. More adds details, if any.
 	Text string `json:"text"`
 	More string `json:"more,omitempty"`
-	// Announcement is the text for screen readers. The mere passage of time does not change it.
+	// Announcement is the text that screen readers announce. It does not change merely because time passes.
 	Announcement string `json:"announcement"`
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Wait is an operation that waits for a packet.
+// Wait describes an operation that waits for a packet.
 type Wait struct {
 	// Rank is the waiting rank. Peer is the rank that it waits for, or AnyRank for a receive from any source.
 	Rank int `json:"rank"`
@@ -21,7 +21,7 @@ type Wait struct {
 	// Rank.
 	Remote    bool      `json:"remote,omitempty"`
 	Direction Direction `json:"direction"`
-	// For is the type of packet that Rank waits for, or 0 if its message is held back.
+	// For is the type of packet that Rank waits for. It is 0 if the message is held back behind others.
 	For protocol.Type `json:"waits_for,omitempty"`
 	// Seconds is the age of the wait in seconds.
 	Seconds float64 `json:"age_seconds"`
@@ -31,9 +31,9 @@ type Wait struct {
 	// queued behind this message.
 	Retransmissions int `json:"retransmissions,omitempty"`
 	Queued          int `json:"queued,omitempty"`
-	// Cancelled is set for a send whose call is done while its transfer continues.
+	// Cancelled is set for a send whose call has ended although its transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// LaterOperations is the number of later operations of the same rank that wait for the same peer.
+	// LaterOperations is the number of operations of the same rank that were started later and wait for the same peer.
 	LaterOperations int `json:"also,omitempty"`
 	// Text describes the wait without its age.
 	Text string `json:"text"`
@@ -60,13 +60,13 @@ const (
 	Long
 )
 
-// Minimum durations of Medium and Long waits in seconds.
+// Minimum durations, in seconds, of waits of the classes Medium and Long.
 const (
 	mediumSeconds = 1
 	longSeconds   = 10
 )
 
-// AgeOf classifies a wait of the given duration.
+// AgeOf returns the age class of a wait with the given duration.
 func AgeOf(seconds float64) Age {
 	switch {
 	case seconds < mediumSeconds:
@@ -80,7 +80,7 @@ func AgeOf(seconds float64) Age {
 // Age classifies the wait by its duration.
 func (w *Wait) Age() Age { return AgeOf(w.Seconds) }
 
-// Detail returns the details omitted by Text: length, retransmissions and queued messages.
+// Detail returns the details of a wait that its Text omits: length, retransmissions and queued messages.
 func (w *Wait) Detail() string {
 	var parts []string
 	if w.Bytes > 0 {
@@ -155,8 +155,8 @@ func collectWaits(s *state.Status) []Wait {
 	return oncePerPair(ws)
 }
 
-// oncePerPair keeps only the first of the sorted waits of each rank for each peer. It keeps the sends whose call is
-// done in a separate entry.
+// oncePerPair keeps, of the sorted waits, only the first of each rank for each peer. It keeps a separate entry for
+// sends whose call has ended.
 func oncePerPair(ws []Wait) []Wait {
 	type key struct {
 		rank, peer int
