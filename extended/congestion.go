@@ -110,7 +110,8 @@ func (c *curve) cubic(t time.Duration) float64 {
 	return c.origin + float64(cubicC*d*d*d)
 }
 
-// onLost records the loss of a transmission; next is the order of the next transmission.
+// onLost records that a transmission was lost, and reduces the window if necessary. The parameter next is the order of
+// the next transmission.
 func (w *congestion) onLost(order, next uint64) {
 	if order < w.recoveryStart {
 		w.suspectedLosses++

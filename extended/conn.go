@@ -37,7 +37,7 @@ type Conn struct {
 	closedAt Instant
 }
 
-// New returns a Conn that has neither sent nor received anything.
+// New returns a Conn in its initial state: it has neither sent nor received anything.
 func New(cfg Config) *Conn {
 	cfg = cfg.withDefaults()
 	conn := &Conn{common: common{cfg: cfg}, random: random(cfg.Seed)}
@@ -109,7 +109,7 @@ func (c *Conn) onValidPacket(now Instant, payload []byte, acts []Action) []Actio
 	return c.acts
 }
 
-// onPeerPacket handles a packet that passed all checks of E2, including the check of the ranks.
+// onPeerPacket handles a packet that passed all checks of E2 and comes from the peer's rank.
 func (c *Conn) onPeerPacket(now Instant, header *protocol.ExtHeader, payload []byte) {
 	c.path.stampShorts(now)
 	c.stats.PacketsReceived[header.Type]++
@@ -154,7 +154,7 @@ func (c *Conn) onPeerPacket(now Instant, header *protocol.ExtHeader, payload []b
 	c.onNumbered(now, header, payload)
 }
 
-// onNumbered handles a numbered packet. It does not acknowledge an invalid one, so that the peer notices the fault.
+// onNumbered handles a numbered packet. An invalid packet is not acknowledged, so that the peer notices the fault.
 func (c *Conn) onNumbered(now Instant, header *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if header.Flags&protocol.FlagRetransmit != 0 && header.Flags&protocol.FlagAckNow != 0 {

@@ -36,7 +36,7 @@ type recovery struct {
 	windowFullNoted bool       // WindowFull was noted
 }
 
-// reset begins a new session, with nothing in flight.
+// reset begins a new session, in which no packets are in flight.
 func (r *recovery) reset() {
 	r.flight.reset(r.cfg.firstPacket)
 	r.window.reset()
@@ -54,8 +54,8 @@ func (r *recovery) reset() {
 	r.adaptLimits()
 }
 
-// cwnd returns the maximum number of packets in flight. No congestion window applies to packets carried by shared
-// memory.
+// cwnd returns the maximum number of packets in flight. The congestion window does not limit it if shared memory
+// carries the packets.
 func (r *recovery) cwnd() int {
 	if r.cfg.ShortHeaders {
 		return r.maxInFlight
@@ -63,12 +63,12 @@ func (r *recovery) cwnd() int {
 	return min(r.window.packets, r.maxInFlight)
 }
 
-// exceedsWindow reports whether payload more bytes would exceed the limit of bytes in flight (E28).
+// exceedsWindow reports whether sending another payload bytes would exceed the limit on bytes in flight (E28).
 func (r *recovery) exceedsWindow(payload int64) bool {
 	return r.flight.bytes > 0 && payload > 0 && r.flight.bytes+payload > r.maxFlightBytes
 }
 
-// onRTTSample records the round-trip time of the transmission with the given order. order is 0 if unknown.
+// onRTTSample records the round-trip time measured for the transmission with the given order, which is 0 if unknown.
 func (r *recovery) onRTTSample(trip time.Duration, order uint64) {
 	least := r.rtt.minRTT
 	r.rtt.addSample(trip, &r.cfg.Timing)

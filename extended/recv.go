@@ -79,7 +79,7 @@ func (r *receiving) openMessage(now Instant, header *protocol.ExtHeader) *inboun
 	return message
 }
 
-// messageID returns the caller's identifier of a message.
+// messageID returns the identifier by which the caller knows a message.
 func (r *receiving) messageID(number uint32) Message {
 	return Message(uint64(r.epoch)<<32 | uint64(number))
 }

@@ -5,7 +5,7 @@ package extended
 // from that peer pile up and the pool is not exhausted.
 type CreditPool struct{ limit, granted int }
 
-// NewCreditPool returns a CreditPool of the given number of messages.
+// NewCreditPool returns a CreditPool that allows the given number of messages in total.
 func NewCreditPool(limit int) *CreditPool { return &CreditPool{limit: limit} }
 
 // Limit returns the number of messages passed to NewCreditPool.
@@ -38,8 +38,8 @@ func (r *receiving) adaptWindow() {
 	}
 }
 
-// maxQueued is the number of messages waiting to be sent at which Fullness returns QueueFull, provided that the peer's
-// limit is known. Each of these messages occupies a few hundred bytes of memory.
+// maxQueued limits the number of messages waiting to be sent, because each occupies a few hundred bytes of memory. At
+// this number, Fullness returns QueueFull, provided that the peer's limit is known.
 const maxQueued = 1 << 12
 
 // maxReserve is the maximum credit reserved for messages of collective calls, which are never refused.
@@ -88,13 +88,14 @@ func (c *Conn) IsQueued(id ID) bool {
 	return m != nil && m.state == Queued
 }
 
-// NextNumber returns the number that the next message to begin will get.
+// NextNumber returns the number that will be assigned to the next message that begins.
 func (c *Conn) NextNumber() uint32 { return c.sends.number }
 
-// ConfirmedAt returns a time after which the peer sent an ACK that reports its limits and covers every message begun.
+// ConfirmedAt returns a lower bound for the time at which the peer sent an ACK that reports its limits and covers every
+// message begun.
 func (c *Conn) ConfirmedAt() Instant { return c.sends.confirmedAt }
 
-// reserve returns the number of messages of the peer's credit that are reserved for collective calls.
+// reserve returns the part of the peer's message credit that is kept for collective calls.
 func (s *sending) reserve() int { return int(min(s.initialCredit/64, maxReserve)) }
 
 // IsCreditScarce reports whether the peer's message credit is nearly used up. A caller that waits for each of its sends

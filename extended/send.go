@@ -27,8 +27,7 @@ type outbound struct {
 	retransmissions int
 	// readyBytes is the number of available bytes of a Partial message.
 	readyBytes int64
-	// prev and next are the neighbors in the list of all messages, and nextCleared is the next message in the list of
-	// cleared messages.
+	// prev and next link the list of all messages. nextCleared links the list of messages that the peer has cleared.
 	prev, next, nextCleared *outbound
 }
 
@@ -58,7 +57,7 @@ type sending struct {
 	restoreSend       func(ref uint32) (SendOp, Instant) // set by SetWakeSend
 }
 
-// reset begins a new session. Queued messages are kept.
+// reset begins a new session. The queued messages are kept, so that they are sent in it.
 func (s *sending) reset() {
 	s.eager, s.cleared, s.clearedLast = nil, nil, nil
 	s.byNumber = index[uint32, *outbound]{}
@@ -220,7 +219,7 @@ func (s *sending) finish(m *outbound, err error) {
 	s.unlink(m)
 }
 
-// finishIfAcked completes a message once all of it was sent and acknowledged.
+// finishIfAcked completes a message if all of it has been sent and acknowledged.
 func (s *sending) finishIfAcked(message *outbound) {
 	switch {
 	case !message.allSent || message.unackedPackets > 0:
@@ -286,7 +285,7 @@ func (s *sending) onRefusal(now Instant, header *protocol.ExtHeader, err error) 
 	return ReasonNone
 }
 
-// failMessages ends all messages in front of until, or all messages if until is nil.
+// failMessages ends the messages that precede the message until in the list. If until is nil, it ends all messages.
 func (s *sending) failMessages(e *sessionEnd, until *outbound) {
 	for m := s.first; m != until; {
 		next := m.next

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// control is a CLEAR_TO_SEND or ERROR that is waiting to be sent.
+// control is a packet of type CLEAR_TO_SEND or ERROR that is waiting to be sent.
 type control struct {
 	kind    protocol.Type
 	call    protocol.Call
@@ -53,7 +53,7 @@ func (c *Conn) transmit(now Instant) {
 	c.path.pacer.onSent(int(c.path.flight.order-begun), every, c.path.window.packets)
 }
 
-// transmitUpTo is like transmit, but stops after the transmission with order last.
+// transmitUpTo is like transmit, but stops after the transmission whose order is last.
 func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	f, send := &c.path.flight, &c.sends
 	for {
