@@ -11,8 +11,8 @@ type Pair struct {
 	send sending
 	recv receiving
 
-	// deferred is the last SEND_REQUEST that no receive has answered yet; with the OneDeferredHeader quirk, it is the
-	// last unexpected header of any type.
+	// deferred holds the last SEND_REQUEST that no receive has answered yet. With the OneDeferredHeader quirk, it holds
+	// the last unexpected header of any type.
 	deferred         deferredHeader
 	deferredMismatch bool // the deferred SEND_REQUEST does not match the posted receive
 	staleClear       deferredHeader
@@ -32,8 +32,8 @@ type Pair struct {
 	lastSent         sentMessage
 	newSettings      *newSettings // settings that do not apply in both directions yet, or nil
 	requestedAt      Instant      // when our last SEND_REQUEST was sent
-	// inherited is the state left by previous processes of this rank, or nil. resuming is set if the deferred
-	// SEND_REQUEST represents a message that a previous process cleared.
+	// inherited is the state that previous processes of this rank left behind, or nil. The flag resuming is set if the
+	// deferred SEND_REQUEST stands for a message that a previous process has already cleared.
 	inherited *inherited
 	resuming  bool
 }
@@ -46,14 +46,14 @@ type deferredHeader struct {
 	retransmitted bool // its sender has retransmitted this SEND_REQUEST, so it is not a duplicate
 }
 
-// receivedMessage describes the last message received, to recognize its retransmissions.
+// receivedMessage describes the last message received, so that retransmissions of it are recognized.
 type receivedMessage struct {
 	valid   bool
 	call    protocol.Call
 	size    uint32
 	sum     uint32
 	ackedAt Instant
-	// earlyData runs while retransmitted DATA may have crossed with our ACK.
+	// earlyData is a timer. Until it expires, retransmitted DATA may have crossed with our ACK.
 	earlyData    timer
 	equalsRecent bool // the message equals an earlier recent message
 	// answersClear is set if the message answered the last CLEAR_TO_SEND, and answerTime is the time from that
@@ -66,12 +66,13 @@ type receivedMessage struct {
 	reacksSent   int
 }
 
-// sentMessage describes the last message that was sent and acknowledged, to recognize a CLEAR_TO_SEND that asks for it
-// again.
+// sentMessage describes the last message that was sent and acknowledged, so that a CLEAR_TO_SEND that asks for it again
+// is recognized.
 type sentMessage struct {
 	valid bool
 	call  protocol.Call // of the peer's CLEAR_TO_SEND
-	// earlyClear runs while a CLEAR_TO_SEND may be a copy of the last one, or may have crossed with DATA.
+	// earlyClear is a timer. Until it expires, a CLEAR_TO_SEND may be a copy of the last one or may have crossed with
+	// DATA.
 	earlyClear timer
 }
 
@@ -306,7 +307,7 @@ func (p *Pair) Reset() {
 	}
 }
 
-// timer is a point in time that may be unset.
+// timer is the time at which something is due. It may be unset.
 type timer struct {
 	armed  bool
 	expiry Instant

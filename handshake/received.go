@@ -2,10 +2,10 @@ package handshake
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// NumTypes is the length of arrays indexed by protocol.Type.
+// NumTypes is the length of arrays that are indexed by protocol.Type.
 const NumTypes = int(protocol.Error) + 1
 
-// packetCounts counts the valid packets from the peer, and their bytes.
+// packetCounts counts the valid packets received from the peer, and the bytes in them.
 type packetCounts struct {
 	packets, bytes [NumTypes]uint64
 }

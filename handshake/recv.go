@@ -35,20 +35,21 @@ type receiving struct {
 	bytesReceived int64   // payload bytes received
 	lastPayloadAt Instant // when the last of them was received
 	firstBytes    int64   // payload bytes in its first datagram
-	// started is set once the first datagram of a message was received, and remains set while the message is received
-	// again. fingerprint identifies that message.
+	// started is set once the first datagram of a message was received. It remains set if the message has to be
+	// received anew. The field fingerprint identifies the message.
 	started     bool
 	fingerprint fingerprint
-	// holdTimer runs while the message being received may be a copy of an earlier one. heldBack is set if the message
-	// is complete and held back until holdTimer expires.
+	// holdTimer is set if the message being received may be a copy of an earlier one. heldBack is set if the message is
+	// complete but is not delivered until holdTimer expires.
 	holdTimer timer
 	heldBack  bool
-	// answerTime is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. replacedMessage
-	// and replacedTime are the fingerprint and answerTime of a held-back message that another one has replaced.
+	// answerTime is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. If another
+	// message has replaced a held-back one, replacedMessage and replacedTime are the fingerprint and the answerTime of
+	// the held-back one.
 	answerTime      Instant
 	replacedMessage fingerprint
 	replacedTime    Instant
-	// confirmed is set if DATA or a second SEND_REQUEST shows that the peer is blocked in this send.
+	// confirmed is set if DATA or a second SEND_REQUEST has shown that the peer is blocked in the send of this message.
 	confirmed     bool
 	peerRestarted bool // the peer was restarted since, as in sending
 	resumed       bool // an earlier process cleared the message

@@ -13,7 +13,7 @@ import (
 // clock runs at half speed.
 const restartTimeout = 20 * time.Second
 
-// maxCopyDelay is the maximum delay between a packet and a copy of it.
+// maxCopyDelay is the longest time by which a copy of a packet is assumed to arrive after the packet.
 const maxCopyDelay = time.Second
 
 // inherited is the state that a Pair inherits from previous processes of its rank. The Pair keeps it until packets from
@@ -29,8 +29,8 @@ type inherited struct {
 		size, sum     uint32
 		at            Instant
 	}
-	// deadline is the time after which an interrupted peer is known to wait forever. startedAt is the start time of
-	// this process.
+	// deadline is the timer after which an interrupted peer is known to wait forever. startedAt is the time at which
+	// this process started.
 	deadline  timer
 	startedAt Instant
 }
@@ -226,13 +226,13 @@ func (p *Pair) Release(now Instant, acts []Action) []Action {
 // ErrRestart matches every *RestartError.
 var ErrRestart = errors.New("this rank was restarted in the middle of an exchange")
 
-// Interrupted is the kind of operation that a restart of this rank has interrupted.
+// Interrupted describes which operation was interrupted when this rank was restarted.
 type Interrupted uint8
 
 const (
-	// InOurSend: the peer may be in the middle of a message from this rank.
+	// InOurSend: a message from this rank was interrupted, and the peer may have received only a part of it.
 	InOurSend Interrupted = iota + 1
-	// InPeerSend: the peer is waiting for CLEAR_TO_SEND or ACK.
+	// InPeerSend: a message from the peer was interrupted, and the peer is waiting for CLEAR_TO_SEND or ACK.
 	InPeerSend
 	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process was running for this rank.
 	MayWaitForData
@@ -250,11 +250,12 @@ type RestartError struct {
 	// Before is the time from the last step of the exchange to the start of this process, or 0 if unknown. Elapsed is
 	// the time that this process has waited.
 	Before, Elapsed time.Duration
-	// Rebooted is set if the host was rebooted.
+	// Rebooted is set if the host was rebooted, not only the process restarted.
 	Rebooted bool
 }
 
-// restartError returns the error of an operation that has waited for the elapsed time.
+// restartError returns the error of an operation that a restart has interrupted. The parameter elapsed is the time that
+// the operation has waited.
 func (p *Pair) restartError(what Interrupted, elapsed time.Duration) *RestartError {
 	err := &RestartError{Local: p.cfg.Local, Remote: p.cfg.Remote, Interrupted: what, Elapsed: elapsed}
 	e := p.inherited

@@ -31,10 +31,11 @@ type sending struct {
 	dataSent     bool    // DATA was sent at least once
 	writing      bool    // DATA is being sent
 	cleared      bool    // a CLEAR_TO_SEND was received
-	// earlyClear runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have crossed with DATA.
+	// earlyClear is a timer. Until it expires, a further CLEAR_TO_SEND may be a duplicate of the last one or may have
+	// crossed with DATA.
 	earlyClear timer
-	// peerRequested is set if the peer has sent SEND_REQUEST since DATA was sent. earlyRequest runs while a further
-	// SEND_REQUEST may be a copy of the first one.
+	// peerRequested is set if the peer has sent SEND_REQUEST since DATA was sent. Until the timer earlyRequest expires,
+	// a further SEND_REQUEST may be a copy of the first one.
 	peerRequested bool
 	earlyRequest  timer
 	// ackHeld is set while a received ACK is held back until holdTimer expires, because it may be a copy of an earlier
@@ -42,15 +43,15 @@ type sending struct {
 	ackHeld      bool
 	holdTimer    timer
 	heldAckDelay Instant
-	// ambiguousClear is set if the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may belong to its
-	// next receive.
+	// ambiguousClear is set if the peer may have kept a second SEND_REQUEST for this message. Another CLEAR_TO_SEND may
+	// then belong to the peer's next receive.
 	ambiguousClear bool
 	// peerRestarted is set if the peer was restarted, so that it does not wait for the rest of the message.
 	peerRestarted bool
 	// neverReceived is set if no packet was ever received from the peer, so that deadline comes from FirstDeadline.
 	neverReceived bool
-	// peerAwaitsData is set if the peer may be waiting for DATA from an earlier process, and so may never answer
-	// SEND_REQUEST.
+	// peerAwaitsData is set if the peer may be waiting for DATA that an earlier process of this rank should have sent.
+	// The peer may then never answer SEND_REQUEST.
 	peerAwaitsData bool
 	detached       bool // DetachSend was called, because the caller is gone
 }

@@ -41,7 +41,7 @@ func (p *Pair) noteShort(b []byte, acts []Action) []Action {
 	return p.noteWedge(protocol.Header{}, errWedgeShort, acts)
 }
 
-// halfHeaderLen is the number of bytes that the deployed MPE reads at a time.
+// halfHeaderLen is half the length of a header, which is the number of bytes that the deployed MPE reads at a time.
 const halfHeaderLen = 16
 
 // answersCancelled reports whether h may answer the SEND_REQUEST of a send that was canceled or failed. Such an answer

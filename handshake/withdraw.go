@@ -12,9 +12,9 @@ import (
 // revocation is not acknowledged: if it is lost, the peer continues the message, and its next packet is answered by
 // another revocation.
 
-// requestNumbers holds the numbers of SEND_REQUESTs, and whether the peer uses them.
+// requestNumbers holds the numbers that SEND_REQUESTs carry, and records whether the peer uses such numbers.
 type requestNumbers struct {
-	// next is the number in our next SEND_REQUEST: the number of SEND_REQUESTs revoked so far.
+	// next is the number that our next SEND_REQUEST carries. It equals the number of SEND_REQUESTs revoked so far.
 	next uint32
 	// revokedClear is the number plus 1 of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last. It is 0 once we have
 	// cleared another SEND_REQUEST.
@@ -27,15 +27,15 @@ type requestNumbers struct {
 	lastUnnumbered          Instant
 }
 
-// maxUnnumbered is the number of answers without a number that show that the peer uses no numbers. A single one may be
-// late.
+// maxUnnumbered is the number of answers without a number after which the peer is assumed to use no numbers. A single
+// such answer proves nothing, because it may be late.
 const maxUnnumbered = 3
 
-// answerSpacing is the minimum time between two answers without a number for both to count. Of two closer answers, one
-// may be a duplicate.
+// answerSpacing is the minimum time between two answers without a number, if both are to count. Of two closer answers,
+// one may be a duplicate.
 const answerSpacing = 50 * time.Millisecond
 
-// errRevoked is the error of a send whose caller was gone when the peer revoked its CLEAR_TO_SEND.
+// errRevoked is the error of a send that ended because the peer revoked its CLEAR_TO_SEND after the caller was gone.
 var errRevoked = errors.New("the peer has revoked its CLEAR_TO_SEND")
 
 func (n *requestNumbers) reset() { n.usedByPeer, n.unsupported, n.unnumbered = false, false, 0 }
