@@ -59,7 +59,7 @@ func New(cfg Config) *Conn {
 // Config returns the effective configuration, with defaults applied.
 func (c *Conn) Config() Config { return c.cfg }
 
-// Packet handles a packet from the peer. packet holds the header and the payload.
+// Packet handles a packet from the peer. The parameter packet contains both the header and the payload.
 func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
 	n := min(len(packet), protocol.ExtHeaderLen)
 	return c.PacketParts(now, packet[:n], packet[n:], acts)
@@ -210,8 +210,8 @@ func (c *Conn) deliver(now Instant, header *protocol.ExtHeader, payload []byte) 
 	return ReasonCode
 }
 
-// Flush sends the packets that have become due since the last Flush, as far as window and credit allow, and at most one
-// ACK, which covers all packets received.
+// Flush sends the packets that have become due since the last Flush, as far as window and credit allow. It sends at
+// most one ACK, which covers all packets received.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	c.path.stampShorts(now)
 	if !c.changed {

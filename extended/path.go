@@ -2,18 +2,18 @@ package extended
 
 import "time"
 
-// shortWindow is the maximum number of packets in flight on a path that is not long. Every peer accepts this number
-// (E28, E32).
+// shortWindow is the maximum number of packets in flight, unless the path is long. Every peer accepts this number (E28,
+// E32).
 const shortWindow = 512
 
-// bufferedRTT is the round-trip time up to which all data in flight must fit into the peer's socket buffer. On longer
-// paths, most of the data is in the network (E28).
+// bufferedRTT is the longest round-trip time for which all data in flight must fit into the peer's socket buffer. On
+// paths with longer times, most of the data is in the network (E28).
 const bufferedRTT = 4 * time.Millisecond
 
 // maxBytes is the maximum payload in flight on any path, in bytes (E28).
 const maxBytes = 32 << 20
 
-// adaptLimits adapts the limits for packets and bytes in flight to the minimum round-trip time.
+// adaptLimits adapts the maximum numbers of packets and bytes in flight to the minimum round-trip time.
 func (r *recovery) adaptLimits() {
 	least := r.rtt.minRTT
 	r.paced = !r.cfg.Reliable && least >= longRTT
@@ -58,7 +58,7 @@ func (r *reordering) timeThreshold(trip *rttEstimator) time.Duration {
 	return min(max(trip.smoothed/8, minTimeThreshold), trip.smoothed) << r.doublings
 }
 
-// lossTime returns the time at which an overtaken packet is declared lost.
+// lossTime returns the time at which an overtaken packet is declared lost if it has not been acknowledged.
 func (r *recovery) lossTime(p *packet) Instant {
 	return p.sentAt + max(r.rtt.smoothed, r.rtt.latest) + r.reordering.timeThreshold(&r.rtt)
 }

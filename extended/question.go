@@ -13,10 +13,10 @@ const MaxReport = 8192
 const (
 	// maxReportPart is the maximum number of bytes of a report in one packet.
 	maxReportPart = 1024
-	// reportUnit is the alignment of parts: every offset is a multiple of it.
+	// reportUnit is the unit, in bytes, by which parts of a report are aligned: every offset is a multiple of it.
 	reportUnit = 8
-	// maxQuestions is the maximum number of times that a question is sent, questionInterval the interval between two of
-	// them, and questionTimeout the time after which an unanswered question fails.
+	// maxQuestions is the maximum number of times that a question is sent, and questionInterval is the interval between
+	// them. questionTimeout is the time after which an unanswered question fails.
 	maxQuestions     = 3
 	questionInterval = 300 * time.Millisecond
 	questionTimeout  = 900 * time.Millisecond
@@ -24,7 +24,7 @@ const (
 	// peer does not know questions. A single such answer proves nothing, because it may belong to another packet sent
 	// in the same microsecond.
 	olderEchoes = 2
-	// answerInterval is the minimum interval between two reports to a peer.
+	// answerInterval is the minimum time between two reports that are sent to the same peer.
 	answerInterval = 100 * time.Millisecond
 )
 

@@ -22,9 +22,9 @@ const (
 	ReasonType
 	ReasonLength
 	ReasonChecksum
-	// ReasonSourceRank: the source is not the peer of this Conn.
+	// ReasonSourceRank: the rank that sent the packet is not the peer of this Conn.
 	ReasonSourceRank
-	// ReasonDestination: the packet is addressed to another rank.
+	// ReasonDestination: the packet is addressed to a rank other than the local one.
 	ReasonDestination
 	// ReasonSession: the packet is addressed to or sent from another session (E6).
 	ReasonSession
@@ -95,9 +95,9 @@ const (
 	// LossDetected: the packet whose header is Header is considered lost, because later packets were acknowledged
 	// (E29).
 	LossDetected
-	// WindowFull: packets are waiting because the window is full.
+	// WindowFull: packets cannot be sent yet, because too many packets or bytes are in flight.
 	WindowFull
-	// CreditExhausted: messages are waiting for message credit (E21).
+	// CreditExhausted: messages cannot be sent yet, because the peer has not granted enough message credit (E21).
 	CreditExhausted
 	// EagerExhausted: send ID uses rendezvous instead of being eager, because the eager credit does not suffice (E21).
 	EagerExhausted

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendState describes a pending send: its Wait and the envelope of the message.
+// SendState describes a pending send: its progress, as a Wait, and the envelope of its message.
 type SendState struct {
 	Wait
 	Comm, Tag uint32
@@ -53,12 +53,12 @@ type Counters struct {
 	// counted only if they are valid and addressed to this rank.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
-	// Retransmissions is the number of retransmitted packets, Timeouts the number of expired timeouts, and Losses the
-	// number of packets declared lost because later packets overtook them.
+	// Retransmissions counts packets that were retransmitted, Timeouts counts timeouts that expired, and Losses counts
+	// packets that were declared lost because later packets overtook them.
 	Retransmissions, Timeouts, Losses uint64
-	// OutOfOrder is the number of packets received out of order.
+	// OutOfOrder counts packets that were received out of order.
 	OutOfOrder uint64
-	// Hellos is the number of HELLOs sent, except probes of the path MTU.
+	// Hellos counts the HELLOs sent, without the probes for path MTU discovery.
 	Hellos uint64
 	// Drops and Events count the Drop actions by Reason and the Note actions by Event.
 	Drops  [NumReasons]uint64
@@ -75,7 +75,7 @@ type Stats struct {
 	// RoundTrip is the smoothed round-trip time, and Variation the average deviation from it (E30). Both are 0 before
 	// the first measurement. Timeout is the current retransmission timeout, including doublings.
 	RoundTrip, Variation, Timeout time.Duration
-	// StalledSince is the time of the last acknowledgement if a timeout has expired since; otherwise it is 0.
+	// StalledSince is the time of the last acknowledgement if a timeout has expired since then, and otherwise 0.
 	StalledSince Instant
 	// Window is the maximum number of packets in flight, InFlight their current number, and ToRetransmit the number of
 	// packets waiting to be retransmitted.

@@ -26,7 +26,7 @@ func removeResting(q *resting, number uint32) (ref uint32) {
 	return ref
 }
 
-// maxKeptSlots is the maximum number of slots kept for later use when no message is resting.
+// maxKeptSlots is the size, in slots, of the largest table that is kept for later use when no message is resting.
 const maxKeptSlots = 1 << 12
 
 // Rest releases the Conn's memory for an inbound message that is waiting for a receive. The caller must keep the

@@ -38,7 +38,7 @@ func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
 // WakeSend restores a resting send.
 func (c *Conn) WakeSend(number uint32) { c.sends.wake(number) }
 
-// wake restores and returns the resting send with the given number, or returns nil.
+// wake restores the resting send with the given number and returns it. If there is no such send, it returns nil.
 func (s *sending) wake(number uint32) *outbound {
 	ref := removeResting(s.resting, number)
 	if ref == 0 {

@@ -11,7 +11,8 @@ func NewCreditPool(limit int) *CreditPool { return &CreditPool{limit: limit} }
 // Limit returns the number of messages passed to NewCreditPool.
 func (r *CreditPool) Limit() int { return r.limit }
 
-// acquire takes credit for up to n messages from the pool, and returns the number of messages granted.
+// acquire takes credit for up to n messages from the pool, and returns the number of messages for which it obtained
+// credit.
 func (r *CreditPool) acquire(n int) int {
 	n = max(min(n, r.limit-r.granted), 0)
 	r.granted += n
@@ -42,16 +43,17 @@ func (r *receiving) adaptWindow() {
 // this number, Fullness returns QueueFull, provided that the peer's limit is known.
 const maxQueued = 1 << 12
 
-// maxReserve is the maximum credit reserved for messages of collective calls, which are never refused.
+// maxReserve limits the credit that is reserved for messages of collective calls, because those are never refused.
 const maxReserve = 64
 
-// Fullness is the reason why the program's next message has to wait.
+// Fullness describes whether, and for what reason, the program's next message has to wait.
 type Fullness uint8
 
 const (
 	// NotFull: the message need not wait.
 	NotFull Fullness = iota
-	// CreditFull: the message credit that the peer has granted is used up, except for a reserve.
+	// CreditFull: the message credit that the peer has granted is used up, except for a reserve that is kept for
+	// collective calls.
 	CreditFull
 	// QueueFull: too many messages wait to be sent.
 	QueueFull

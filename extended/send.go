@@ -25,7 +25,7 @@ type outbound struct {
 	isListed        bool // in the list of cleared messages
 	aborted         bool
 	retransmissions int
-	// readyBytes is the number of available bytes of a Partial message.
+	// readyBytes is the number of bytes of a Partial message that are available for sending so far.
 	readyBytes int64
 	// prev and next link the list of all messages. nextCleared links the list of messages that the peer has cleared.
 	prev, next, nextCleared *outbound
@@ -128,7 +128,7 @@ func (s *sending) insert(message *outbound) {
 	s.count++
 }
 
-// find returns the pending send with the given ID, or nil.
+// find returns the pending send with the given ID, or nil if there is none.
 func (s *sending) find(id ID) *outbound {
 	if m := s.newest; m != nil && m.op.ID == id {
 		return m
@@ -264,8 +264,8 @@ func (s *sending) onClear(header *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// onRefusal handles an ERROR by which the peer refuses a message: as canceled (E16), or, if err is nil, as too long
-// (E17).
+// onRefusal handles an ERROR by which the peer refuses a message. If err is nil, the peer refuses it as too long (E17);
+// otherwise, as canceled (E16).
 func (s *sending) onRefusal(now Instant, header *protocol.ExtHeader, err error) Reason {
 	switch {
 	case !header.Call.IsRecv():
@@ -301,7 +301,7 @@ func (s *sending) describeWait(m *outbound) Wait {
 	}
 }
 
-// hasCredit reports whether the next message may begin (E20).
+// hasCredit reports whether the peer's credit allows the next message to begin (E20).
 func (s *sending) hasCredit() bool { return int32(s.messageLimit-s.number) > 0 }
 
 // canSendEagerly reports whether a message is sent without waiting for CLEAR_TO_SEND if it begins now (E11).

@@ -96,7 +96,7 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	}
 }
 
-// nextPayload returns the number of payload bytes in the next new packet.
+// nextPayload returns the number of payload bytes that the next new packet will carry.
 func (c *Conn) nextPayload() int64 {
 	send := &c.sends
 	most := int64(c.path.maxPayload)
@@ -217,7 +217,7 @@ func (c *Conn) retransmit(now Instant) {
 	f.remove(&f.lost, pkt)
 	pkt.header.Flags |= protocol.FlagRetransmit
 	if c.path.bypassWindow {
-		// The answering ACK shows which other packets are missing.
+		// The ACK that answers this packet shows which other packets are missing.
 		pkt.header.Flags |= protocol.FlagAckNow
 		c.path.bypassWindow = false
 	}
