@@ -33,8 +33,8 @@ const (
 	Drop
 	// Note: count or log Event, if desired.
 	Note
-	// DeadEnd: the peer cannot continue. The preceding actions end the Pair's own messages. End all other operations
-	// that wait for the peer with error Err.
+	// DeadEnd: the peer cannot continue. The preceding actions have ended the messages of this Pair. The caller must
+	// end all other operations that wait for the peer, with error Err.
 	DeadEnd
 )
 
@@ -105,7 +105,7 @@ const (
 	ReasonDuplicate
 	// ReasonStale: the packet matches no pending message.
 	ReasonStale
-	// ReasonDatatype: the datatype, or in V09 the tag, is not the expected one.
+	// ReasonDatatype: the datatype (or, in V09, the tag) differs from the expected one.
 	ReasonDatatype
 	// ReasonGap: a continuation datagram came so late that its message is considered over, or came last although
 	// earlier datagrams of the message are missing.

@@ -31,7 +31,7 @@ type Config struct {
 	MaxWords uint32
 	// PeerWords is the maximum size of a message that the peer accepts, in words. 0 means MaxWords.
 	PeerWords uint32
-	// Reliable is set for a transport that retransmits by itself. The Pair then retransmits only in Reconnected, never
+	// Reliable is set if the transport retransmits by itself. The Pair then retransmits only in Reconnected, and never
 	// after a timeout.
 	Reliable bool
 	// SameHost is set if both ranks run on one host, where datagrams are lost only when a socket buffer is full.
@@ -98,7 +98,8 @@ func CPUPeer() PeerRules {
 	}
 }
 
-// retransmitSpan returns the time after which a peer that lacks DATA has sent its last retransmission of CLEAR_TO_SEND.
+// retransmitSpan returns the time after which a peer that is waiting for DATA has sent its last retransmission of
+// CLEAR_TO_SEND.
 func (r *PeerRules) retransmitSpan() time.Duration {
 	return deployedRetransmissions*r.RetransmitsClear +
 		deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
@@ -179,7 +180,7 @@ func DeployedCPU() Timing {
 	return Timing{Clear: b, Ack: b, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DeployedFPGA returns the timeouts of the deployed MPE of the given rank.
+// DeployedFPGA returns the timeouts of a deployed MPE, which depend on its rank.
 func DeployedFPGA(rank uint32) Timing {
 	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaRankStep, Step: deployedStep,
 		Retransmissions: deployedRetransmissions}
@@ -202,7 +203,8 @@ func DefaultTiming(peer PeerRules) Timing {
 		timing.Clear.First = time.Second
 	}
 	if peer.RetransmitsClear > 0 {
-		// The peer's own retransmissions of SEND_REQUEST and DATA repair all losses; ours start after its last one.
+		// The peer's own retransmissions of SEND_REQUEST and DATA repair all losses, so ours start only after its last
+		// one.
 		timing.Data.First = 4 * time.Second
 	}
 	if peer.CorruptsOnRetransmit {

@@ -127,8 +127,8 @@ func (p *Pair) suspectData(now Instant, f fingerprint) timer {
 	return t
 }
 
-// onSecondData handles DATA that comes although the last CLEAR_TO_SEND was answered and the peer has sent no
-// SEND_REQUEST since. One of the two DATA messages was a copy.
+// onSecondData handles DATA for which there is no explanation: the last CLEAR_TO_SEND was already answered, and the
+// peer has sent no SEND_REQUEST since. One of the two DATA messages was therefore a copy.
 func (p *Pair) onSecondData(now Instant, f fingerprint, header protocol.Header, acts []Action) []Action {
 	message := &p.lastReceived
 	if !message.answersClear || !p.detectsDuplicates() {

@@ -58,7 +58,7 @@ func (s State) String() string {
 // MarshalText returns the name of the state.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText sets s to the state with the given name, or to Idle if this version does not know the name.
+// UnmarshalText sets s to the state with the given name. If this version does not know the name, it sets s to Idle.
 func (s *State) UnmarshalText(name []byte) error {
 	*s = State(max(slices.Index(stateNames[:], string(name)), 0))
 	return nil
@@ -83,15 +83,15 @@ func (s State) AwaitedPacket() protocol.Type {
 type Wait struct {
 	ID    ID
 	State State
-	// Local waits for a packet of type For from Remote. For is 0 while another message of the same Pair holds this one
-	// back.
+	// Local is the rank that waits, and Remote the rank from which it expects a packet of type For. For is 0 while
+	// another message of the same Pair holds this one back.
 	Local, Remote uint32
 	For           protocol.Type
 	Since         Instant
 	// Retransmissions is the number of packets of this message that were retransmitted so far.
 	Retransmissions int
-	// Words is the size of the message, or 0 if unknown: a receiver learns it from DATA. Got is the number of bytes
-	// received.
+	// Words is the size of the message, or 0 if it is unknown because a receiver has not received DATA yet. Got is the
+	// number of bytes received.
 	Words uint32
 	Got   int64
 	// Deferred is the call of a SEND_REQUEST that was deferred because it does not match the posted receive. It is
@@ -155,7 +155,7 @@ type TimeoutError struct {
 	Silent bool
 	// Unheard is set if no packet was ever received from the peer.
 	Unheard bool
-	// DeadEnd is set if a deployed peer is blocked in this send and cannot continue.
+	// DeadEnd is set if the peer is a deployed node that is blocked in its send of this message and cannot continue.
 	DeadEnd bool
 }
 
@@ -198,8 +198,8 @@ func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 // Timeout returns true, as package net defines it for timeouts.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// PartialError reports that a deployed node did not acknowledge a fragmented message in time, and did not ask for it
-// again in a way that proves that it received nothing. The peer is then in a dead end.
+// PartialError reports that a deployed node did not acknowledge a fragmented message in time. The node has not asked
+// for the message again in a way that proves that it received nothing, so it is in a dead end.
 type PartialError struct {
 	Local, Remote uint32
 	Words         uint32

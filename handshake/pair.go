@@ -82,7 +82,7 @@ func New(cfg Config) *Pair { return &Pair{cfg: cfg} }
 // Config returns the effective configuration.
 func (p *Pair) Config() Config { return p.cfg }
 
-// Deadline returns the time at which Tick is due, and false if no timer is set.
+// Deadline returns the time at which Tick must be called, and false if no timer is set.
 func (p *Pair) Deadline() (Instant, bool) {
 	var restart timer
 	if p.inherited != nil {
@@ -149,7 +149,8 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		left := p.recv.remaining()
 		switch {
 		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
-			// The expected datagram has another length, so this is a packet.
+			// This datagram does not have the length that the next datagram of the message must have, so it is a packet
+			// of its own.
 		case fits && header.Type == protocol.Data &&
 			(p.recv.holdTimer.armed || p.isRetransmission(header, b[protocol.HeaderLen:])):
 		default:
@@ -196,7 +197,7 @@ func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	return p.handlePacket(now, h, nil, true, acts)
 }
 
-// expectsPayload reports whether payload without a header may belong to a known message.
+// expectsPayload reports whether payload without a header may belong to the message being received or to the last one.
 func (p *Pair) expectsPayload() bool {
 	return p.recv.state == WaitData || p.lastReceived.valid
 }
@@ -212,8 +213,8 @@ func (p *Pair) checkRanks(h protocol.Header) Reason {
 	return ReasonNone
 }
 
-// handlePacket handles a packet with a valid header. payload is the rest of its datagram; if streamed is set, the
-// payload follows separately instead.
+// handlePacket handles a packet whose header is valid. The parameter payload is the rest of its datagram. If streamed
+// is set, payload is nil, because the payload follows separately.
 func (p *Pair) handlePacket(now Instant, header protocol.Header, payload []byte, streamed bool,
 	acts []Action) []Action {
 	drop := func(r Reason) []Action {
@@ -276,7 +277,7 @@ func (p *Pair) onError(now Instant, header protocol.Header, acts []Action) []Act
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
-// deferHeader keeps h for later use if the Pair defers headers of its type.
+// deferHeader keeps the header h for later use, if the Pair defers headers of its type.
 func (p *Pair) deferHeader(now Instant, h protocol.Header) {
 	if h.Type == protocol.SendRequest || p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{valid: true, header: h, receivedAt: now}
@@ -323,7 +324,7 @@ func (t *timer) expire(now Instant) {
 	}
 }
 
-// earliest returns the time of the timer that expires first, and false if none is set.
+// earliest returns the time at which the first of the given timers expires, and false if none of them is set.
 func earliest(timers ...timer) (Instant, bool) {
 	at, ok := Instant(0), false
 	for _, t := range timers {
@@ -334,7 +335,7 @@ func earliest(timers ...timer) (Instant, bool) {
 	return at, ok
 }
 
-// timerAfter returns a timer that expires after d, or an unset one if d is 0.
+// timerAfter returns a timer that expires when d has passed. If d is 0, the timer is unset.
 func timerAfter(now, d Instant) timer {
 	if d <= 0 {
 		return timer{}

@@ -18,7 +18,7 @@ func (r *packetCounts) countPacket(t protocol.Type, bytes int) {
 // any reports whether a packet was received.
 func (r *packetCounts) any() bool { return r.packets != [NumTypes]uint64{} }
 
-// countPayload counts payload without a header that came in the given number of datagrams.
+// countPayload counts payload that came without a header, in the given number of datagrams.
 func (r *packetCounts) countPayload(datagrams, bytes int) {
 	r.packets[protocol.Data] += uint64(datagrams)
 	r.bytes[protocol.Data] += uint64(bytes)

@@ -20,8 +20,9 @@ const maxCopyDelay = time.Second
 // the peer show that it no longer matters.
 type inherited struct {
 	saved SavedState
-	// data describes DATA of a message that this process has not cleared. proven is set if the DATA is not a late
-	// duplicate: the message was cleared according to saved, or the DATA came again at its sender's interval.
+	// data describes DATA that arrived for a message that this process has not cleared. The flag proven is set if that
+	// DATA is not a late duplicate, either because a previous process cleared the message according to saved, or
+	// because the DATA came again at its sender's interval.
 	data struct {
 		valid, proven bool
 		call          protocol.Call
@@ -65,7 +66,7 @@ func (p *Pair) Restore(now Instant, state SavedState) {
 	}
 }
 
-// dropInherited discards the state of previous processes, because it no longer matters.
+// dropInherited discards the state left by previous processes, because it no longer matters.
 func (p *Pair) dropInherited(now Instant) {
 	if p.inherited == nil {
 		return
@@ -157,7 +158,7 @@ func (p *Pair) Offer(now Instant, b []byte) bool {
 	return d.proven
 }
 
-// dropOffer discards an offered message for which no receive was posted.
+// dropOffer discards a message that was offered to the caller, but for which no receive was posted.
 func (p *Pair) dropOffer() {
 	if p.resuming {
 		p.deferred, p.resuming = deferredHeader{}, false
@@ -212,7 +213,8 @@ func (p *Pair) tickInherited(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, acts)
 }
 
-// Release starts the operations held back because of a previous process, if the peer has shown that it continues.
+// Release starts the operations that were held back because of a previous process. It does so only if the peer has
+// shown that it continues.
 func (p *Pair) Release(now Instant, acts []Action) []Action {
 	if p.recv.state == WaitRequest && !p.deferredMismatch {
 		acts = p.answerDeferred(now, acts)
@@ -234,7 +236,8 @@ const (
 	InOurSend Interrupted = iota + 1
 	// InPeerSend: a message from the peer was interrupted, and the peer is waiting for CLEAR_TO_SEND or ACK.
 	InPeerSend
-	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process was running for this rank.
+	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process was running for this rank, and may now wait
+	// for DATA.
 	MayWaitForData
 	// MayLackAck: the peer may be waiting for the ACK of a message that this rank has received.
 	MayLackAck
@@ -245,7 +248,7 @@ const (
 type RestartError struct {
 	Local, Remote uint32
 	Interrupted   Interrupted
-	// Words is the size of the message, or 0 if unknown.
+	// Words is the size of the message in words, or 0 if it is unknown.
 	Words uint32
 	// Before is the time from the last step of the exchange to the start of this process, or 0 if unknown. Elapsed is
 	// the time that this process has waited.

@@ -50,7 +50,7 @@ func (p *Pair) sendNumber() uint32 {
 	return p.numbers.next
 }
 
-// answersRevoked reports whether a CLEAR_TO_SEND answers a revoked SEND_REQUEST.
+// answersRevoked reports whether a CLEAR_TO_SEND answers a SEND_REQUEST that we have revoked.
 func (p *Pair) answersRevoked(now Instant, h protocol.Header) bool {
 	numbers := &p.numbers
 	switch {
@@ -86,7 +86,7 @@ func (p *Pair) transmitRevocation(t protocol.Type, number uint32, tag uint8, act
 	return append(acts, Action{Kind: Transmit, Header: p.header(t, protocol.Barrier, number+1, tag)})
 }
 
-// isRevocation reports whether a packet revokes another one.
+// isRevocation reports whether the packet revokes an earlier SEND_REQUEST or CLEAR_TO_SEND.
 func (p *Pair) isRevocation(h protocol.Header) bool {
 	return p.cfg.Peer.NumbersRequests && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
 }
@@ -107,7 +107,8 @@ func (p *Pair) onRevocation(now Instant, header protocol.Header, acts []Action) 
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
-// onRequestRevoked frees a receive whose cleared message will not come.
+// onRequestRevoked ends a receive whose message was cleared but will not come, because the peer has revoked its
+// SEND_REQUEST.
 func (p *Pair) onRequestRevoked(now Instant, h protocol.Header, acts []Action) []Action {
 	id := p.recv.op.ID
 	acts = append(acts, Action{Kind: Note, ID: id, Event: Withdrawn, Header: h}, Action{Kind: Repost, ID: id})

@@ -24,7 +24,7 @@ type wait struct {
 	// max is the maximum number of bytes that recvfrom may write. For a fragmented message, it is also the total length
 	// including the header.
 	max int
-	// isFragmented is set if the message needs more than one datagram.
+	// isFragmented is set if the awaited message consists of more than one datagram.
 	isFragmented bool
 	// from is the rank from whose address the latest datagram came.
 	from int
@@ -35,8 +35,8 @@ type wait struct {
 	size uint32
 }
 
-// startWait begins a wait for a header, and reports whether the header was already deferred. It does not check the
-// source of the deferred header.
+// startWait begins a wait for a header, and reports whether such a header was already deferred. It does not check the
+// source rank of the deferred header.
 func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	payload := 0
 	if typ == protocol.Data {
@@ -60,7 +60,7 @@ func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	return true
 }
 
-// isAwaited reports whether h is the awaited header. It does not check the size.
+// isAwaited reports whether h is the header that the wait is for. It does not check the size.
 func (m *Model) isAwaited(h header) bool {
 	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.wait.typ && h.call == m.wait.call
 }
