@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ackDue returns the time at which a delayed acknowledgement is due (E26), or never.
+// ackDue returns the time at which the delayed acknowledgement must be sent (E26), or never if none is pending.
 func (a *arrivals) ackDue(delay time.Duration) Instant {
 	if a.unackedPackets == 0 || a.ackNow {
 		return never
@@ -31,8 +31,9 @@ func (c *Conn) sendDueAck(now Instant, numbered bool) {
 	}
 }
 
-// sendAck sends an ACK. If no round-trip time was measured yet, the first ACK to a session is a HELLO: its answer
-// provides a measurement, so that a first loss is detected sooner than after the initial timeout.
+// sendAck sends an ACK. If no round-trip time has been measured yet, the first ACK to a session is sent as a HELLO,
+// because the answer to a HELLO provides a measurement. A first loss is then detected sooner than after the initial
+// timeout.
 func (c *Conn) sendAck(now Instant) {
 	greet := c.session.greetPeer && !c.path.rtt.isMeasured()
 	c.session.greetPeer = false
@@ -123,8 +124,8 @@ func (c *Conn) onAck(now Instant, header *protocol.ExtHeader, payload []byte) {
 	}
 }
 
-// covers reports whether an ACK acknowledges the packet with the given number: all packets before upTo, and the packets
-// in ranges.
+// covers reports whether an ACK acknowledges the packet with the given number, which is the case if the number precedes
+// upTo or lies in one of ranges.
 func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 	return int32(upTo-number) > 0 ||
 		slices.ContainsFunc(ranges, func(r protocol.Range) bool { return number-r.First < r.End-r.First })
@@ -134,7 +135,7 @@ func covers(upTo uint32, ranges []protocol.Range, number uint32) bool {
 type ackUpdate struct {
 	now          Instant
 	packetsAcked int
-	// echoClock is the clock of the transmission that the peer received last, or 0 if unknown.
+	// echoClock is the clock value of the transmission that the peer received last, or 0 if unknown.
 	echoClock uint32
 	// order and sentAt describe the newly acknowledged transmission with the highest order.
 	order    uint64
@@ -142,9 +143,9 @@ type ackUpdate struct {
 	sentOnce bool // the packet was transmitted only once
 }
 
-// processAck handles the acknowledgement of all packets before upTo. info is the payload of the ACK, or nil if another
-// packet carried the acknowledgement. echo is the clock of the transmission that the peer received last, or 0 if
-// unknown.
+// processAck handles the acknowledgement of all packets before upTo. The parameter info is the payload of the ACK, or
+// nil if another packet carried the acknowledgement. The parameter echo is the clock value of the transmission that the
+// peer received last, or 0 if unknown.
 func (c *Conn) processAck(now Instant, upTo uint32, info *protocol.AckInfo, echo uint32) {
 	f := &c.path.flight
 	if n := upTo - f.nextNumber; int32(n) > 0 {

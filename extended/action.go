@@ -6,10 +6,10 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // unchanged.
 type ID uint64
 
-// Message identifies an inbound message uniquely across all sessions of a Conn.
+// Message identifies an inbound message. It is unique across all sessions of a Conn.
 type Message uint64
 
-// Number returns the number of the message on the wire, within its session.
+// Number returns the message number that packets carry. It is unique only within a session.
 func (m Message) Number() uint32 { return uint32(m) }
 
 // SendOp is a send operation.
@@ -37,39 +37,40 @@ const (
 	// network has to fragment the packet. ID is 0 if the packet neither carries payload of a send nor announces one.
 	// Payload is nil.
 	Transmit ActionKind = iota + 1
-	// TransmitAck: send a packet with Header and Payload. Payload is valid until the next event; ID, Offset and Length
-	// are 0.
+	// TransmitAck: send a packet that consists of Header and Payload. Payload is valid until the next event. ID, Offset
+	// and Length are 0, because an ACK carries no payload of a send.
 	TransmitAck
 	// Buffered: send ID begins eagerly. A caller that copies the payload may report the send as complete at once (E11);
 	// SendDone follows nevertheless. Buffered precedes the first Transmit of the send.
 	Buffered
-	// ClearedToSend: the peer has cleared the Partial send ID.
+	// ClearedToSend: the peer is ready to receive the payload of the Partial send ID.
 	ClearedToSend
-	// SendDone: send ID is done. It failed if Err is not nil. Its payload is no longer needed.
+	// SendDone: send ID has ended, so its payload is no longer needed. The send failed if Err is not nil.
 	SendDone
-	// RestingSendsDone: all resting sends have failed with error Err.
+	// RestingSendsDone: all resting sends (see RestSend) have failed with error Err.
 	RestingSendsDone
 	// Open: the inbound message Message begins; it has Length bytes of type Datatype. Match it by Comm and Tag. Eager
 	// is set if the peer sends its DATA without waiting for CLEAR_TO_SEND, and Advertised if PacketAdvertised handled
 	// its packet. Messages are opened in the order in which the peer sent them.
 	Open
-	// Copy: copy Payload to offset Offset of the inbound message Message. Payload is valid until the actions of the
-	// event are executed. No byte of a message is copied twice, and no byte beyond the capacity passed to Accept.
+	// Copy: copy Payload to offset Offset of the inbound message Message. Payload is valid only until the actions of
+	// the event have been executed. The Conn copies no byte of a message twice, and no byte beyond the capacity passed
+	// to Accept.
 	Copy
-	// Arrived: Message is complete; no further Copy follows. For an eager message, Arrived may come before or after
-	// Accept.
+	// Arrived: all payload of Message has been received, so no further Copy follows. For an eager message, Arrived may
+	// come before or after Accept.
 	Arrived
 	// Lost: the open message Message will never complete, because of Err. No further action refers to it. If the
 	// message was resting, Ref is the ref passed to Rest; otherwise it is 0.
 	Lost
-	// LostRests: all resting announced messages are lost because of Err. Resting eager messages are complete, and
-	// remain.
+	// LostRests: all resting messages that were only announced are lost because of Err. Resting eager messages remain,
+	// because they were received completely.
 	LostRests
 	// Kept: a message sent with a short header continues as the ordinary send ID. Its payload is the Length bytes that
 	// begin Offset bytes before the end of all payload passed to SentShort.
 	Kept
-	// Drop: an incoming packet was dropped because of Reason. Header is its header, or zero if it was defective. In a
-	// Drop or Note, all fields not mentioned are zero.
+	// Drop: an incoming packet was dropped because of Reason. Header is the header of the packet, or zero if it was
+	// defective. In a Drop or Note, all fields not mentioned are zero.
 	Drop
 	// Note: count or log Event, if desired.
 	Note
@@ -78,8 +79,8 @@ const (
 	// Question: the peer asks for a report about the operations that this rank waits for. Call AnswerReport with the
 	// report.
 	Question
-	// Report: the question that AskReport began was answered or failed. Payload is the peer's report, valid until the
-	// next event. If the question failed, Payload is nil and Err is the reason.
+	// Report: the question that AskReport began was answered or has failed. If the peer answered, Payload is its
+	// report, which is valid until the next event. Otherwise, Payload is nil and Err is the reason.
 	Report
 )
 
@@ -89,7 +90,7 @@ var actionNames = [...]string{
 	"Lost", "LostRests", "Kept", "Drop", "Note", "AskLink", "Question", "Report",
 }
 
-// String returns the name of the kind's constant.
+// String returns the name of the constant for the kind of action, for example Transmit.
 func (k ActionKind) String() string {
 	if int(k) < len(actionNames) {
 		return actionNames[k]

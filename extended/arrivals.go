@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// minWindowWords is the minimum size of the bitmap in words.
+// minWindowWords is the minimum size, in words, of the bitmap of received packets.
 const minWindowWords = shortWindow / 64
 
 // ackEvery is the number of unacknowledged packets after which an ACK is sent at once (E26).
@@ -18,10 +18,12 @@ const ackBytes = 512 << 10
 
 // arrivals records which packets were received from the peer, and when to acknowledge them.
 type arrivals struct {
-	// firstMissing is the first missing packet number, and end the number after the highest one received.
+	// firstMissing is the lowest packet number not yet received. The field end is the number after the highest one
+	// received.
 	firstMissing, end uint32
-	// bitmap holds one bit per number from firstMissing up to end, set if the packet was received. Numbers index it
-	// modulo its number of bits, a power of two. It grows, up to window bits, to span the numbers received.
+	// bitmap holds one bit for each packet number from firstMissing up to end, which is set if the packet was received.
+	// The number of bits is a power of two, and a packet number modulo it is the index of the bit. The bitmap grows, up
+	// to window bits, as the numbers received require.
 	bitmap     []uint64
 	window     uint32  // packets at this distance from firstMissing or further are dropped
 	rangesFrom uint32  // where the ranges of the next ACK start, if the last ACK could not hold all
@@ -55,13 +57,13 @@ func (a *arrivals) dropReason(number uint32) Reason {
 	return ReasonNone
 }
 
-// bitFor returns the word of the bitmap that holds the bit of a number, and the index of the bit in the word.
+// bitFor returns the bitmap word that holds the bit for a packet number, and the index of the bit within that word.
 func (a *arrivals) bitFor(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(64*len(a.bitmap)-1)
 	return &a.bitmap[i/64], i % 64
 }
 
-// has reports whether the packet with the given number, from firstMissing up to end, was received.
+// has reports whether the packet with the given number was received. The number must be between firstMissing and end.
 func (a *arrivals) has(number uint32) bool {
 	word, bit := a.bitFor(number)
 	return *word>>bit&1 != 0
@@ -119,14 +121,14 @@ func (a *arrivals) record(now Instant, number, clock uint32, payload int) (disor
 	return disorder
 }
 
-// clearUnacked records that all received packets were acknowledged.
+// clearUnacked records that an ACK has just acknowledged all packets received so far.
 func (a *arrivals) clearUnacked() {
 	a.unackedPackets, a.unackedBytes, a.ackNow, a.needsFullAck = 0, 0, false, false
 }
 
-// appendRanges appends the runs of packets received beyond the first missing one, at most protocol.MaxAckRanges of
-// them. If there are more, the next call continues after the last run reported, so that several ACKs together report
-// all.
+// appendRanges appends the ranges of packet numbers that were received beyond the first missing packet, but at most
+// protocol.MaxAckRanges of them. If there are more, the next call continues after the last range reported, so that
+// several ACKs together report all.
 func (a *arrivals) appendRanges(to []protocol.Range) []protocol.Range {
 	n := later(a.rangesFrom, a.firstMissing)
 	for len(to) < protocol.MaxAckRanges {
@@ -142,7 +144,7 @@ func (a *arrivals) appendRanges(to []protocol.Range) []protocol.Range {
 	return to
 }
 
-// nextBit returns the first number at or after n that was received, or, if invert is all ones, the first that is
+// nextBit returns the first packet number at or after n that was received or, if invert is all ones, the first that is
 // missing. It returns end if there is no such number.
 func (a *arrivals) nextBit(n uint32, invert uint64) uint32 {
 	for n != a.end {

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// common is the state that all parts of a Conn share: its configuration and its output.
+// common is the state that all parts of a Conn share: the configuration, and the actions to be returned.
 type common struct {
 	cfg      Config
 	acts     []Action // actions of the current event
@@ -57,7 +57,8 @@ func (c *common) transmitAck(h *protocol.ExtHeader, info *protocol.AckInfo) {
 	c.transmitUnnumbered(TransmitAck, h, c.ackBuf[before:])
 }
 
-// ensureRanges allocates ranges on first use, because most Conns never see a gap.
+// ensureRanges allocates the field ranges on first use. It is not allocated earlier, because most Conns never see a
+// gap.
 func (c *common) ensureRanges() {
 	if c.ranges == nil {
 		c.ranges = make([]protocol.Range, 0, protocol.MaxAckRanges)

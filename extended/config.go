@@ -10,8 +10,8 @@ import (
 // Instant is a point in time, in nanoseconds since a fixed epoch that the caller chooses. Only differences matter.
 type Instant = time.Duration
 
-// maxWindow is the maximum of Config.Window, and so of the number of packets in flight (E28) and of the window offered
-// to the peer (E32).
+// maxWindow is the largest valid Config.Window. It therefore limits both the number of packets in flight (E28) and the
+// window offered to the peer (E32).
 const maxWindow = 1 << 14
 
 // Defaults of Config.
@@ -20,7 +20,8 @@ const (
 	defaultEagerLimit = 65536
 	defaultMessages   = 65536
 	defaultEagerBytes = 1 << 20
-	// defaultWindowBytes exceeds the payload of a full window of 1416-byte datagrams on a path that is not long.
+	// defaultWindowBytes is large enough for a full window of 1416-byte datagrams, except on a path with a long
+	// round-trip time.
 	defaultWindowBytes = 4 << 20
 )
 
@@ -29,8 +30,8 @@ const (
 type Config struct {
 	// Local is the local rank, and Remote the peer's.
 	Local, Remote uint32
-	// MaxPayload is the maximum payload of our packets, in bytes. The default is the payload of a datagram of 1416
-	// bytes, the maximum the payload of a datagram of protocol.MaxUDPDatagram bytes (E1).
+	// MaxPayload is the maximum payload of the packets that we send, in bytes. By default, packets fit into datagrams
+	// of 1416 bytes. The largest valid value fits into datagrams of protocol.MaxUDPDatagram bytes (E1).
 	MaxPayload int
 	// EagerLimit is the length of the longest message that is sent eagerly (E11), in bytes. The default is 65536; a
 	// negative limit disables eager messages.
@@ -51,8 +52,9 @@ type Config struct {
 	// single packet of any size may always be in flight. If WindowBytes is less than two full packets, each packet
 	// waits until the one before it is acknowledged.
 	WindowBytes int
-	// HeaderChecksum limits the checksum of our packets to the header (E43), for ranks on one host that exchange
-	// packets through shared memory. The flags of the peer's packets select their checksum independently.
+	// HeaderChecksum limits the checksum of our packets to the header (E43). It is meant for ranks on one host that
+	// exchange packets through shared memory. The peer's choice is independent, because the flags of a packet indicate
+	// what its checksum covers.
 	HeaderChecksum bool
 	// Discover enables path MTU discovery (E36): packets carry as much payload as the path allows, up to MaxPayload.
 	// It requires a network that fragments a packet only if the packet allows it, and a caller that answers AskLink.
@@ -63,12 +65,13 @@ type Config struct {
 	// Reliable is set for a transport that retransmits by itself. The caller calls Reconnected when the transport has a
 	// new connection.
 	Reliable bool
-	// Job is set if the peer is a rank of our job. Such a peer closes its session in MPI_Finalize, and does not return
-	// after its process exits; later sends to it fail.
+	// Job is set if the peer belongs to the same job as this rank. Such a peer closes its session in MPI_Finalize and
+	// does not return after its process has ended, so later sends to it fail.
 	Job bool
-	// Timing holds the times of section 14. The default is DefaultTiming(Reliable).
+	// Timing holds the timeouts and intervals of section 14. The default is DefaultTiming(Reliable).
 	Timing Timing
-	// Seed is the seed of the random sessions and jitter. It must differ between peers and between runs of the program.
+	// Seed initializes the generator of random sessions and jitter. It must differ between peers and between runs of
+	// the program.
 	Seed uint64
 
 	// firstPacket and firstMessage are the first packet and message numbers of a session. They are 1, except in tests
@@ -76,12 +79,13 @@ type Config struct {
 	firstPacket, firstMessage uint32
 }
 
-// Timing holds the times of section 14. A zero field selects the default, except for UnreachableAfter.
+// Timing configures the timeouts and intervals of section 14. A zero field selects the default, except for
+// UnreachableAfter.
 type Timing struct {
-	// InitialRTO and MaxRTO are the initial and the maximum timeout. The timeout exceeds the smoothed round-trip time
-	// by at least MinRTO (E30).
+	// InitialRTO and MaxRTO are the initial and the maximum retransmission timeout. MinRTO is the least time by which
+	// the timeout exceeds the smoothed round-trip time (E30).
 	InitialRTO, MinRTO, MaxRTO time.Duration
-	// AckDelay is the maximum delay of an acknowledgement (E26).
+	// AckDelay is the maximum time by which an acknowledgement is delayed (E26).
 	AckDelay time.Duration
 	// UnreachableAfter is the time after which a silent peer is declared unreachable (E31, E33); 0 means never.
 	UnreachableAfter time.Duration

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Bounds of the congestion window in packets (E28).
+// These constants bound the congestion window, which counts packets (E28).
 const (
 	initialWindow = 16
 	minWindow     = 4
 )
 
-// Constants of CUBIC (RFC 9438): C in packets per second cubed, β, and α, the growth per round trip of a Reno window
-// with the same β, in packets.
+// These constants are parameters of the CUBIC algorithm (RFC 9438). cubicC is C, in packets per second cubed. cubicBeta
+// is β. cubicAlpha is α, the number of packets by which a Reno window with the same β grows per round trip.
 const (
 	cubicC     = 0.4
 	cubicBeta  = 0.7
@@ -26,25 +26,26 @@ type congestion struct {
 	hyStart hyStart
 	// lastAckAt is the time of the last acknowledgement, or the time at which sending resumed after a pause.
 	lastAckAt Instant
-	// recoveryStart is the order of the first transmission after the last reduction. The loss of an earlier
-	// transmission does not reduce the window again.
+	// recoveryStart is the order of the first transmission after the window was last reduced. If an earlier
+	// transmission is lost, the window is not reduced again.
 	recoveryStart uint64
-	// previous is the curve before the last reduction. suspectedLosses is the number of losses behind that reduction
-	// that may still prove to be merely late packets.
+	// previous is the growth curve that applied before the last reduction, in case the reduction has to be undone.
+	// suspectedLosses is the number of losses that led to the reduction and may still prove to be late packets.
 	previous        curve
 	suspectedLosses int32
 	// progress is set if a packet was acknowledged since the last reduction.
 	progress bool
 }
 
-// curve describes the growth of the window over time. All windows are in packets.
+// curve describes how the congestion window grows over time. All windows are measured in packets.
 type curve struct {
 	window, threshold float64
-	// origin is W_max of the RFC, k the number of seconds from the reduction until the window reaches it, and elapsed
-	// the time for which the window has grown so far.
+	// origin is called W_max in the RFC. The field k is the number of seconds from the reduction until the window
+	// reaches origin, and elapsed is the time for which the window has grown so far.
 	origin, k float64
 	elapsed   time.Duration
-	// reno is W_est of the RFC, the window that Reno would have. prior is the window before the last reduction.
+	// reno is called W_est in the RFC: the window that the Reno algorithm would have. The field prior is the window
+	// before the last reduction.
 	reno, prior float64
 }
 
@@ -52,10 +53,11 @@ func (w *congestion) reset() {
 	*w = congestion{packets: initialWindow, curve: curve{window: initialWindow, threshold: math.Inf(1)}, progress: true}
 }
 
-// slowStart reports whether the window is in slow start.
+// slowStart reports whether the window is still in the slow-start phase.
 func (w *congestion) slowStart() bool { return w.window < w.threshold }
 
-// onUnusedAck records an acknowledgement that arrived while packets in flight did not fill the window.
+// onUnusedAck records an acknowledgement that does not enlarge the window, because too few packets were in flight to
+// fill it.
 func (w *congestion) onUnusedAck(now Instant) { w.lastAckAt, w.progress = now, true }
 
 // onAcked records the acknowledgement of n packets that were sent while the window was full. order is the highest order
@@ -102,13 +104,14 @@ func (w *congestion) growCubic(n float64, trip time.Duration) {
 	w.window += float64(n * (target - w.window) / w.window)
 }
 
-// cubic returns W_cubic, the window at time t after the reduction.
+// cubic returns the window that CUBIC computes for the time t after the reduction, called W_cubic in the RFC.
 func (c *curve) cubic(t time.Duration) float64 {
 	d := t.Seconds() - c.k
 	return c.origin + float64(cubicC*d*d*d)
 }
 
-// onLost records the loss of a transmission; next is the order of the next transmission.
+// onLost records that a transmission was lost, and reduces the window if necessary. The parameter next is the order of
+// the next transmission.
 func (w *congestion) onLost(order, next uint64) {
 	if order < w.recoveryStart {
 		w.suspectedLosses++

@@ -37,7 +37,7 @@ type Conn struct {
 	closedAt Instant
 }
 
-// New returns a Conn that has neither sent nor received anything.
+// New returns a Conn in its initial state: it has neither sent nor received anything.
 func New(cfg Config) *Conn {
 	cfg = cfg.withDefaults()
 	conn := &Conn{common: common{cfg: cfg}, random: random(cfg.Seed)}
@@ -59,7 +59,7 @@ func New(cfg Config) *Conn {
 // Config returns the effective configuration, with defaults applied.
 func (c *Conn) Config() Config { return c.cfg }
 
-// Packet handles a packet from the peer. packet holds the header and the payload.
+// Packet handles a packet from the peer. The parameter packet contains both the header and the payload.
 func (c *Conn) Packet(now Instant, packet []byte, acts []Action) []Action {
 	n := min(len(packet), protocol.ExtHeaderLen)
 	return c.PacketParts(now, packet[:n], packet[n:], acts)
@@ -109,7 +109,7 @@ func (c *Conn) onValidPacket(now Instant, payload []byte, acts []Action) []Actio
 	return c.acts
 }
 
-// onPeerPacket handles a packet that passed all checks of E2, including the check of the ranks.
+// onPeerPacket handles a packet that passed all checks of E2 and comes from the peer's rank.
 func (c *Conn) onPeerPacket(now Instant, header *protocol.ExtHeader, payload []byte) {
 	c.path.stampShorts(now)
 	c.stats.PacketsReceived[header.Type]++
@@ -154,7 +154,7 @@ func (c *Conn) onPeerPacket(now Instant, header *protocol.ExtHeader, payload []b
 	c.onNumbered(now, header, payload)
 }
 
-// onNumbered handles a numbered packet. It does not acknowledge an invalid one, so that the peer notices the fault.
+// onNumbered handles a numbered packet. An invalid packet is not acknowledged, so that the peer notices the fault.
 func (c *Conn) onNumbered(now Instant, header *protocol.ExtHeader, payload []byte) {
 	a := &c.arrivals
 	if header.Flags&protocol.FlagRetransmit != 0 && header.Flags&protocol.FlagAckNow != 0 {
@@ -210,8 +210,8 @@ func (c *Conn) deliver(now Instant, header *protocol.ExtHeader, payload []byte) 
 	return ReasonCode
 }
 
-// Flush sends the packets that have become due since the last Flush, as far as window and credit allow, and at most one
-// ACK, which covers all packets received.
+// Flush sends the packets that have become due since the last Flush, as far as window and credit allow. It sends at
+// most one ACK, which covers all packets received.
 func (c *Conn) Flush(now Instant, acts []Action) []Action {
 	c.path.stampShorts(now)
 	if !c.changed {

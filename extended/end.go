@@ -2,7 +2,7 @@ package extended
 
 import "time"
 
-// ending is the reason why messages in progress end.
+// ending is the reason why the messages in progress are ended.
 type ending uint8
 
 const (
@@ -13,8 +13,8 @@ const (
 	endUnreachable
 )
 
-// endMessages ends all incomplete messages that have begun, in both directions, and begins a new pair of sessions.
-// Queued messages wait for the new sessions.
+// endMessages ends all messages that have begun but are not complete, in both directions. It then begins a new pair of
+// sessions, for which queued messages wait.
 func (c *Conn) endMessages(now Instant, why ending) sessionEnd {
 	c.convertShorts()
 	e := c.sessionEnd(now, why)
@@ -25,7 +25,7 @@ func (c *Conn) endMessages(now Instant, why ending) sessionEnd {
 	return e
 }
 
-// sessionEnd describes the end of a session, for the errors of its messages.
+// sessionEnd describes how a session ended. The errors of its messages are derived from it.
 type sessionEnd struct {
 	reason    ending
 	endedAt   Instant
@@ -37,7 +37,7 @@ func (c *Conn) sessionEnd(now Instant, why ending) sessionEnd {
 	return sessionEnd{why, now, now - c.silentSince(), c.cfg.Job}
 }
 
-// messageError returns the error of a message that ended with the session.
+// messageError returns the error that a message receives when its session ends.
 func (e *sessionEnd) messageError(wait Wait) error {
 	elapsed := e.endedAt - wait.Since
 	switch e.reason {
@@ -50,8 +50,8 @@ func (e *sessionEnd) messageError(wait Wait) error {
 		Job: e.job}
 }
 
-// silentSince returns the time of the peer's last acknowledgement while packets are outstanding, and otherwise of its
-// last packet.
+// silentSince returns the time since which the peer has been silent: the time of its last acknowledgement while packets
+// are outstanding, and otherwise of its last packet.
 func (c *Conn) silentSince() Instant {
 	if c.path.flight.outstanding() > 0 {
 		return c.path.lastAckAt

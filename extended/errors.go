@@ -14,29 +14,31 @@ var (
 	ErrSession = errors.New("the peer's session is closed")
 	// ErrRemote matches every *RemoteError.
 	ErrRemote = errors.New("peer sent ERROR")
-	// ErrCanceled reports that a send was canceled, or that the peer canceled an inbound message.
+	// ErrCanceled is the error of a send that was canceled, and of an inbound message that the peer canceled.
 	ErrCanceled = errors.New("the send was canceled")
-	// ErrAborted reports that the sender of a message was forwarding it and never received the rest of the payload
-	// itself.
+	// ErrAborted is the error of a message that its sender was forwarding. The sender never received the rest of the
+	// payload, and therefore ended the message.
 	ErrAborted = errors.New("the sender was forwarding the message and never received the rest")
-	// ErrNoReport reports that the peer did not answer a question (E53).
+	// ErrNoReport is returned when the peer did not answer a request for a report (E53).
 	ErrNoReport = errors.New("it has not answered the question for a report")
-	// ErrNoQuestions reports that the peer runs a version without E53, which does not answer questions.
+	// ErrNoQuestions is returned when the peer runs an older version, which does not answer requests for a report
+	// (E53).
 	ErrNoQuestions = errors.New("it runs an older version of zrlmpid, which answers no questions for reports")
-	// ErrInvalid reports a mistake of the caller: a length or tag that cannot be encoded on the wire, or an ID that is
-	// in use.
+	// ErrInvalid is returned when the caller makes a mistake: it passes a length or tag that cannot be encoded on the
+	// wire, or an ID that is in use.
 	ErrInvalid = errors.New("not a send: its length or tag cannot be encoded, or its ID is in use")
 )
 
 // Wait describes the progress of a message.
 type Wait struct {
-	// ID identifies a send, and Message an inbound message. The other one is 0.
+	// ID identifies an outbound message, and Message an inbound one. The field that does not apply is 0.
 	ID      ID
 	Message Message
 	State   State
 	// Local is our rank, Remote the peer's.
 	Local, Remote uint32
-	// Since is the time of Send, or of Open for an inbound message.
+	// Since is the time at which the message began: when Send was called or, for an inbound message, when Open was
+	// reported.
 	Since Instant
 	// Length is the length of the message in bytes. BytesDone is the number of bytes acknowledged by the peer, or
 	// received from it.
@@ -48,7 +50,7 @@ type Wait struct {
 // outbound reports whether the message is sent to the peer.
 func (w Wait) outbound() bool { return w.State <= Sending }
 
-// describe returns the beginning of an error text: the message, its state and its progress.
+// describe returns the first part of an error text, which describes the message, its state and its progress.
 func (w Wait) describe(elapsed time.Duration) string {
 	s := fmt.Sprintf("message of %d bytes from rank %d to rank %d", w.Length, w.Local, w.Remote)
 	what := "acknowledged"
@@ -67,7 +69,7 @@ func (w Wait) describe(elapsed time.Duration) string {
 // cannot reach it.
 type TimeoutError struct {
 	Wait
-	// Elapsed is the time since Since, and Silent the time since the peer's last answer.
+	// Elapsed is the time that has passed since the field Since, and Silent the time since the peer's last answer.
 	Elapsed, Silent time.Duration
 	// Reason explains why the transport cannot reach the peer; it is "" if the peer did not answer.
 	Reason string

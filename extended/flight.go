@@ -14,17 +14,18 @@ type packet struct {
 	payload         int32
 	retransmissions uint16
 	state           packetState
-	// fetched is set if the peer fetches the payload from our memory, so that the network does not carry it
+	// fetched is set if the peer reads the payload directly from our memory, so that the network does not carry it
 	// (SetFetchPayload).
 	fetched bool
-	// prev and next are the numbers of the packet's neighbors in its list.
+	// prev and next are the numbers of the packets before and after this one in the list that holds it.
 	prev, next uint32
-	// order is the number of the packet's last transmission, in the sequence of all transmissions of all packets.
+	// order is the position of the packet's last transmission among all transmissions of all packets.
 	order  uint64
 	sentAt Instant
 }
 
-// bytesInFlight returns the number of payload bytes that count as in flight.
+// bytesInFlight returns the payload length that counts toward the bytes in flight. It is 0 if the peer fetches the
+// payload.
 func (p *packet) bytesInFlight() int64 {
 	if p.fetched {
 		return 0
@@ -40,29 +41,30 @@ const (
 	packetAcked
 )
 
-// flight holds the packets from base, the first unacknowledged one, up to but excluding nextNumber, the number of the
-// next new packet. The ring grows as needed.
+// flight is a ring of the numbered packets from base to nextNumber − 1. The packet base is the first unacknowledged
+// one, and nextNumber is the number of the next new packet. The ring grows as needed.
 type flight struct {
 	ring             []packet // length is a power of two
 	base, nextNumber uint32
-	// ackedBits holds one bit per packet in ring, set if the packet was acknowledged while base was not. It is
-	// allocated on first use.
+	// ackedBits holds one bit per packet in ring, which is set if the packet was acknowledged before the packet base.
+	// The bits are allocated on first use.
 	ackedBits []uint64
-	// minSentOnce is a lower bound on the numbers of the packets in flight that were sent only once. retransmitted
-	// lists the other packets in flight, in the order of their last transmission, and lost the packets waiting to be
-	// retransmitted.
+	// minSentOnce is a lower bound for the numbers of packets in flight that were sent only once. The list
+	// retransmitted holds the other packets in flight, in the order of their last transmission. The list lost holds the
+	// packets that are waiting to be retransmitted.
 	minSentOnce         uint32
 	retransmitted, lost list
 	lastBegun           uint32 // number of the first packet of the last message begun
 	count               int    // packets in flight
 	bytes               int64  // payload bytes in flight, except payload that the peer fetches
 	order               uint64
-	// highestAcked is the highest order of an acknowledged transmission, and newestSent the latest send time of one.
+	// highestAcked is the highest order among the acknowledged transmissions, and newestSent is the latest time at
+	// which one of them was sent.
 	highestAcked uint64
 	newestSent   Instant
 }
 
-// list is a list of packets, linked by their numbers.
+// list is a doubly linked list of packets. The links are packet numbers.
 type list struct {
 	first, last uint32
 	count       int32
@@ -106,7 +108,7 @@ func (f *flight) grow() {
 	}
 }
 
-// bitFor returns the word of ackedBits for a number and its bit in the word.
+// bitFor returns the word of ackedBits that holds the bit for a packet number, and the position of the bit in the word.
 func (f *flight) bitFor(number uint32) (word *uint64, bit uint32) {
 	i := number & uint32(len(f.ring)-1)
 	return &f.ackedBits[i/64], i % 64
@@ -121,13 +123,15 @@ func (f *flight) setAckedBit(number uint32) {
 	*word |= 1 << bit
 }
 
-// clearAckedBit clears the bit of base, an acknowledged packet, just before base advances.
+// clearAckedBit clears the bit of the packet base, which was acknowledged, just before base advances to the next
+// packet.
 func (f *flight) clearAckedBit() {
 	word, bit := f.bitFor(f.base)
 	*word &^= 1 << bit
 }
 
-// nextUnacked returns the first number in [n, end) that is not acknowledged, or end.
+// nextUnacked returns the first packet number from n up to but excluding end that is not acknowledged. It returns end
+// if there is none.
 func (f *flight) nextUnacked(n, end uint32) uint32 {
 	if f.ackedBits == nil {
 		return n
@@ -172,8 +176,8 @@ func (f *flight) remove(l *list, pkt *packet) {
 	l.count--
 }
 
-// markSent records a transmission of a packet that is not in a list. If it is a retransmission, the caller appends the
-// packet to retransmitted.
+// markSent records that a packet, which must not be in a list, was transmitted. After a retransmission, the caller
+// appends the packet to the list retransmitted.
 func (f *flight) markSent(now Instant, p *packet) {
 	f.order++
 	f.count++
@@ -207,7 +211,7 @@ func (f *flight) markAcked(pkt *packet) {
 	pkt.state = packetAcked
 }
 
-// oldest returns the packet in flight whose last transmission is the oldest, or nil if none is in flight.
+// oldest returns the packet in flight whose last transmission was the earliest, or nil if no packet is in flight.
 func (f *flight) oldest() *packet {
 	if f.count == 0 {
 		return nil
@@ -234,7 +238,7 @@ func (f *flight) oldest() *packet {
 // isOvertaken reports whether a packet that was sent after p has been acknowledged.
 func (f *flight) isOvertaken(p *packet) bool { return p.order < f.highestAcked }
 
-// reset discards all packets. The next packet gets the number first.
+// reset discards all packets. The parameter first becomes the number of the next packet.
 func (f *flight) reset(first uint32) {
 	clear(f.ring)
 	*f = flight{ring: f.ring, base: first, nextNumber: first, minSentOnce: first}

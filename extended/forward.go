@@ -69,7 +69,7 @@ func (s *sending) endAborted(m *outbound) {
 	s.finish(m, ErrAborted)
 }
 
-// listCleared appends a message to the list of cleared messages.
+// listCleared appends a message to the list of messages that the peer has cleared.
 func (s *sending) listCleared(message *outbound) {
 	if s.cleared == nil {
 		s.cleared = message
@@ -79,7 +79,7 @@ func (s *sending) listCleared(message *outbound) {
 	s.clearedLast, message.isListed = message, true
 }
 
-// unlistCleared removes a message from the list of cleared messages.
+// unlistCleared removes a message from the list of messages that the peer has cleared.
 func (s *sending) unlistCleared(message *outbound) {
 	if !message.isListed {
 		return

@@ -27,7 +27,7 @@ const (
 
 func (q *heldPackets) slot(number uint32) *uint16 { return &q.slots[number&uint32(len(q.slots)-1)] }
 
-// find returns the held packet with the given number, or nil.
+// find returns the held packet with the given packet number, or nil if no such packet is held.
 func (q *heldPackets) find(number uint32) *heldPacket {
 	if i := *q.slot(number); i > 0 && q.packets[i-1].header.Number == number {
 		return &q.packets[i-1]
@@ -100,7 +100,8 @@ func (r *receiving) holdPacket(header *protocol.ExtHeader, payload []byte, missi
 	return ReasonNone
 }
 
-// releaseHeld delivers the held packets whose messages can begin now. All held packets have numbers in [from, end).
+// releaseHeld delivers the held packets whose messages can begin now. The numbers of all held packets are at least from
+// and less than end.
 func (r *receiving) releaseHeld(now Instant, from, missing, end uint32) {
 	packets := &r.heldPackets
 	for n := from; n != end && len(packets.packets) > 0; n++ {

@@ -17,8 +17,8 @@ type hyStart struct {
 	roundEnd            uint64        // order of the transmission that begins the next round
 	lastMin, currentMin time.Duration // minimum round-trip times of the last and the current round, or 0
 	samples             int32         // number of measurements in the current round
-	// cssRounds is the number of rounds of conservative slow start so far. baseline is the value of currentMin at its
-	// beginning, or 0 outside conservative slow start.
+	// cssRounds is the number of rounds that conservative slow start has lasted so far. baseline is the value that
+	// currentMin had when it began, or 0 outside conservative slow start.
 	cssRounds int32
 	baseline  time.Duration
 }
@@ -31,8 +31,8 @@ func (h *hyStart) growth(n int) float64 {
 	return float64(n)
 }
 
-// addSample records the round-trip time of the transmission with the given order, and reports whether slow start is
-// over. next is the order of the next transmission.
+// addSample records the round-trip time measured for the transmission with the given order, and reports whether slow
+// start is over. The parameter next is the order of the next transmission.
 func (h *hyStart) addSample(trip time.Duration, order, next uint64) (done bool) {
 	if order >= h.roundEnd {
 		if h.baseline > 0 {

@@ -41,10 +41,11 @@ type receiving struct {
 	// matched is the number of messages that were matched with a receive or no longer exist. matchedBytes is the total
 	// length of the eager ones among them, and eagerBytes the total length of all eager messages that have begun (E20).
 	matched, matchedBytes, eagerBytes uint32
-	// advertisedLimit and advertisedEager are the limits last sent to the peer.
+	// advertisedLimit and advertisedEager are the limits on messages and on eager bytes that were last sent to the
+	// peer.
 	advertisedLimit, advertisedEager uint32
 	firstMessage                     uint32
-	// messageWindow is the number of messages without a matching receive that the peer may have.
+	// messageWindow is the number of messages that the peer may send before receives match them.
 	messageWindow uint32
 	offered       bool // the packet being handled was passed to PacketAdvertised
 	free          *inbound
@@ -78,11 +79,12 @@ func (r *receiving) limits() (messages, eager uint32) {
 	return messages, uint32(r.cfg.EagerBytes) + r.matchedBytes
 }
 
-// floorStep is the maximum distance by which one call of raiseFloor advances floor. No more messages than this can
-// begin between two calls, so floor keeps up.
+// floorStep limits how far one call of raiseFloor advances the field floor. At most this many messages begin between
+// two calls, so floor keeps up.
 const floorStep = 1 << 10
 
-// raiseFloor advances floor toward the oldest open message, by at most floorStep.
+// raiseFloor advances the field floor, a lower bound for the numbers of open messages, toward the oldest open message.
+// One call advances it by at most floorStep.
 func (r *receiving) raiseFloor() {
 	if r.numOpen() == 0 {
 		r.floor = r.nextMessage

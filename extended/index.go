@@ -28,7 +28,7 @@ func (x *index[K, V]) slotFor(key K) int {
 	return int(uint64(key) * 0x9e3779b97f4a7c15 >> x.shift)
 }
 
-// get returns the value of a key, or 0.
+// get returns the value stored for a key, or 0 if the key is not in the index.
 func (x *index[K, V]) get(key K) (value V) {
 	if x.len() == 0 {
 		return value
@@ -67,8 +67,8 @@ func (x *index[K, V]) resize(n int) {
 	}
 }
 
-// remove removes a key and returns its value, or 0. It moves later entries into the gap, because a search would stop
-// there.
+// remove removes a key and returns its value, or 0 if the key is not in the index. It moves later entries into the gap,
+// because a search would stop there.
 func (x *index[K, V]) remove(key K) (value V) {
 	if x.len() == 0 {
 		return value

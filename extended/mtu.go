@@ -46,7 +46,7 @@ type mtuSearch struct {
 	probes    uint64 // probes sent in all sessions
 }
 
-// restart restarts the search with the limit of the first link.
+// restart begins a new search, which does not exceed the given limit of the first link.
 func (s *mtuSearch) restart(limit int) {
 	s.limit = min(limit, s.maxPayload) &^ 7
 	s.size = min(max(s.size, basePayload), s.limit)
@@ -88,7 +88,8 @@ func (s *mtuSearch) confirm(n int) bool {
 	return true
 }
 
-// deadline returns the time at which to call expired, or never. heard is the time of the last packet from the peer.
+// deadline returns the time at which the method expired must be called, or never. The parameter heard is the time of
+// the last packet from the peer.
 func (s *mtuSearch) deadline(heard Instant, timeout time.Duration) Instant {
 	switch {
 	case s.probeSize == 0, s.tries > maxProbes && heard <= s.lastProbeAt:
@@ -158,7 +159,7 @@ func (c *Conn) LinkLimit(datagram int) {
 	c.path.applySize()
 }
 
-// applySize applies the size found by the search.
+// applySize makes the payload size that the search has found the maximum for new packets.
 func (r *recovery) applySize() {
 	r.maxPayload = int32(r.search.size)
 	r.adaptLimits()

@@ -2,18 +2,18 @@ package extended
 
 import "time"
 
-// shortWindow is the maximum number of packets in flight on a path that is not long. Every peer accepts this number
-// (E28, E32).
+// shortWindow is the maximum number of packets in flight, unless the path is long. Every peer accepts this number (E28,
+// E32).
 const shortWindow = 512
 
-// bufferedRTT is the round-trip time up to which all data in flight must fit into the peer's socket buffer. On longer
-// paths, most of the data is in the network (E28).
+// bufferedRTT is the longest round-trip time for which all data in flight must fit into the peer's socket buffer. On
+// paths with longer times, most of the data is in the network (E28).
 const bufferedRTT = 4 * time.Millisecond
 
 // maxBytes is the maximum payload in flight on any path, in bytes (E28).
 const maxBytes = 32 << 20
 
-// adaptLimits adapts the limits for packets and bytes in flight to the minimum round-trip time.
+// adaptLimits adapts the maximum numbers of packets and bytes in flight to the minimum round-trip time.
 func (r *recovery) adaptLimits() {
 	least := r.rtt.minRTT
 	r.paced = !r.cfg.Reliable && least >= longRTT
@@ -34,13 +34,14 @@ type reordering struct {
 	packetThreshold uint32 // a packet overtaken by this number of packets is lost
 	doublings       uint8  // number of times that timeThreshold was doubled
 	byTime          bool   // the last loss was detected by time, not by the number of packets
-	// minOrder is the order of the first transmission whose lateness gives new information.
+	// minOrder is the order of a transmission. Earlier transmissions that prove to be late do not change the
+	// thresholds, because the thresholds have already been raised since.
 	minOrder uint64
 }
 
 // minReordering is the initial value of reordering.packetThreshold (RFC 9002, section 6.1.1), and maxReordering its
-// maximum. maxDoublings is the maximum of reordering.doublings, and minTimeThreshold the minimum of
-// reordering.timeThreshold before doublings.
+// maximum. maxDoublings limits reordering.doublings. minTimeThreshold is the minimum that reordering.timeThreshold
+// applies before doubling.
 const (
 	minReordering    = 3
 	maxReordering    = 1 << 12
@@ -48,8 +49,8 @@ const (
 	minTimeThreshold = time.Millisecond
 )
 
-// timeThreshold returns the reordering in time that is tolerated: an overtaken packet is declared lost once a packet
-// sent at least this much later has been acknowledged.
+// timeThreshold returns the tolerated reordering in time: an overtaken packet is declared lost once another one that
+// was sent at least this much later has been acknowledged.
 func (r *reordering) timeThreshold(trip *rttEstimator) time.Duration {
 	if !trip.isMeasured() {
 		return trip.rto
@@ -57,7 +58,7 @@ func (r *reordering) timeThreshold(trip *rttEstimator) time.Duration {
 	return min(max(trip.smoothed/8, minTimeThreshold), trip.smoothed) << r.doublings
 }
 
-// lossTime returns the time at which an overtaken packet is declared lost.
+// lossTime returns the time at which an overtaken packet is declared lost if it has not been acknowledged.
 func (r *recovery) lossTime(p *packet) Instant {
 	return p.sentAt + max(r.rtt.smoothed, r.rtt.latest) + r.reordering.timeThreshold(&r.rtt)
 }
@@ -77,7 +78,7 @@ func (r *recovery) onLatePacket(p *packet) {
 	}
 }
 
-// onResume records that a packet is sent while no other is in flight.
+// onResume is called when a packet is sent while no other packet is in flight, so that sending resumes after a pause.
 func (r *recovery) onResume(now Instant) {
 	if r.paced {
 		r.window.afterIdle(now-r.lastAckAt, max(r.rtt.rto, minIdle))

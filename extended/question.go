@@ -13,10 +13,10 @@ const MaxReport = 8192
 const (
 	// maxReportPart is the maximum number of bytes of a report in one packet.
 	maxReportPart = 1024
-	// reportUnit is the alignment of parts: every offset is a multiple of it.
+	// reportUnit is the unit, in bytes, by which parts of a report are aligned: every offset is a multiple of it.
 	reportUnit = 8
-	// maxQuestions is the maximum number of times that a question is sent, questionInterval the interval between two of
-	// them, and questionTimeout the time after which an unanswered question fails.
+	// maxQuestions is the maximum number of times that a question is sent, and questionInterval is the interval between
+	// them. questionTimeout is the time after which an unanswered question fails.
 	maxQuestions     = 3
 	questionInterval = 300 * time.Millisecond
 	questionTimeout  = 900 * time.Millisecond
@@ -24,32 +24,33 @@ const (
 	// peer does not know questions. A single such answer proves nothing, because it may belong to another packet sent
 	// in the same microsecond.
 	olderEchoes = 2
-	// answerInterval is the minimum interval between two reports to a peer.
+	// answerInterval is the minimum time between two reports that are sent to the same peer.
 	answerInterval = 100 * time.Millisecond
 )
 
-// reporting is the state of our question to the peer, and of the peer's question to us.
+// reporting is the state of questions for a report: of the one that we ask the peer, and of the one that the peer asks
+// us.
 type reporting struct {
-	// inProgress is set from AskReport until the Report. questionNumber is the number of the last question sent,
-	// questionsSent the number of times that it was sent, nextSendAt the time to send it again, and failAt the time at
-	// which it fails.
+	// inProgress is set from AskReport until the Report action. The last question sent has the number questionNumber
+	// and was transmitted questionsSent times. It is transmitted next at nextSendAt, and fails at failAt.
 	inProgress         bool
 	questionNumber     uint32
 	questionsSent      int
 	nextSendAt, failAt Instant
-	// questionClock is the clock of the last question, or 0 if the peer answered it like a HELLO. echoes is the number
-	// of such answers.
+	// questionClock is the clock value that the last question carried. It is 0 if the peer answered that question like
+	// a HELLO. The field echoes counts such answers.
 	questionClock uint32
 	echoes        int
-	// buf holds the parts of the report received so far; it is nil before the first one. length is the length of the
-	// report, or 0 before the first part. receivedUnits holds one bit per unit, set once the unit was received.
+	// buf holds the parts of the report received so far. It is nil, and length is 0, until the first part arrives. From
+	// then on, length is the length of the whole report. receivedUnits holds one bit per unit of the report, which is
+	// set once the unit was received.
 	buf           []byte
 	length        uint32
 	receivedUnits [MaxReport / reportUnit / 64]uint64
 	missingUnits  int
 
-	// peerQuestion is the number of the peer's question that AnswerReport answers, or 0. Until ignoreUntil, further
-	// questions are ignored.
+	// peerQuestion is the number of the peer's question that AnswerReport will answer, or 0 if there is none. Further
+	// questions are ignored until the time ignoreUntil.
 	peerQuestion uint32
 	ignoreUntil  Instant
 }
@@ -57,7 +58,7 @@ type reporting struct {
 // isAsking reports whether our question is in progress.
 func (r *reporting) isAsking() bool { return r != nil && r.inProgress }
 
-// deadline returns the time at which sendDueQuestion must be called, or never.
+// deadline returns the time at which sendDueQuestion must next be called, or never.
 func (r *reporting) deadline(known bool) Instant {
 	switch {
 	case !r.isAsking():
@@ -115,7 +116,7 @@ func (c *Conn) sendDueQuestion(now Instant) {
 	c.appendAck(now, &h)
 }
 
-// finish ends our question and reports the peer's report, or err, to the caller.
+// finish ends our question. It passes the caller either the peer's report or the error err.
 func (r *reporting) finish(c *common, report []byte, err error) {
 	r.inProgress, r.buf = false, nil
 	a := c.nextAction()

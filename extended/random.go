@@ -27,7 +27,7 @@ func (r *random) newSession(old protocol.Session) protocol.Session {
 	}
 }
 
-// jitter returns a random duration that differs from d by at most an eighth.
+// jitter returns a random duration, which is at most an eighth longer or shorter than d.
 func (r *random) jitter(d time.Duration) time.Duration {
 	eighth := d / 8
 	if eighth <= 0 {

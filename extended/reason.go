@@ -22,9 +22,9 @@ const (
 	ReasonType
 	ReasonLength
 	ReasonChecksum
-	// ReasonSourceRank: the source is not the peer of this Conn.
+	// ReasonSourceRank: the rank that sent the packet is not the peer of this Conn.
 	ReasonSourceRank
-	// ReasonDestination: the packet is addressed to another rank.
+	// ReasonDestination: the packet is addressed to a rank other than the local one.
 	ReasonDestination
 	// ReasonSession: the packet is addressed to or sent from another session (E6).
 	ReasonSession
@@ -47,9 +47,9 @@ const (
 	// ReasonMismatch: the packet differs from the first packet of its message in communicator, tag, datatype or length,
 	// or carries bytes beyond the length.
 	ReasonMismatch
-	// ReasonStale: the packet is no longer needed, and harmless.
+	// ReasonStale: the packet is a late but harmless one that is no longer needed.
 	ReasonStale
-	// ReasonCode: section 14 does not define the ERROR code.
+	// ReasonCode: the packet is an ERROR with a code that section 14 does not define.
 	ReasonCode
 	numReasons
 )
@@ -60,7 +60,7 @@ var reasonNames = [numReasons]string{
 	"credit", "order", "unsolicited", "mismatch", "stale", "code",
 }
 
-// NumReasons is the number of Reasons, for arrays indexed by Reason.
+// NumReasons is the number of Reason values. It is the length of arrays indexed by Reason.
 const NumReasons = int(numReasons)
 
 // String returns the reason's name in snake case.
@@ -71,7 +71,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint8(r))
 }
 
-// Event is an occurrence that is counted although it is not an error.
+// Event is a noteworthy occurrence that is counted although it is not an error.
 type Event uint8
 
 // Events that a Note action reports.
@@ -86,23 +86,24 @@ const (
 	ProcessEnded
 	// Unreachable: the peer was declared unreachable (E31, E33).
 	Unreachable
-	// Retransmitted: the packet with the header Header was retransmitted.
+	// Retransmitted: the packet whose header is Header was retransmitted.
 	Retransmitted
-	// TimedOut: the timeout of the packet with the header Header expired (E30).
+	// TimedOut: the retransmission timeout of the packet whose header is Header expired (E30).
 	TimedOut
-	// Spurious: a timeout expired although its packet was merely late (E30).
+	// Spurious: a retransmission timeout expired although the packet was not lost but merely late (E30).
 	Spurious
-	// LossDetected: acknowledgements of later packets show that the packet with the header Header was lost (E29).
+	// LossDetected: the packet whose header is Header is considered lost, because later packets were acknowledged
+	// (E29).
 	LossDetected
-	// WindowFull: packets are waiting because the window is full.
+	// WindowFull: packets cannot be sent yet, because too many packets or bytes are in flight.
 	WindowFull
-	// CreditExhausted: messages are waiting for message credit (E21).
+	// CreditExhausted: messages cannot be sent yet, because the peer has not granted enough message credit (E21).
 	CreditExhausted
-	// EagerExhausted: send ID uses rendezvous, because the eager credit does not suffice (E21).
+	// EagerExhausted: send ID uses rendezvous instead of being eager, because the eager credit does not suffice (E21).
 	EagerExhausted
 	// Refused: a message of Length bytes from the peer was refused as too long (E17).
 	Refused
-	// BlackHole: the path no longer carries packets as long as the one with the header Header (E37).
+	// BlackHole: the path no longer carries packets as long as the one whose header is Header (E37).
 	BlackHole
 	numEvents
 )
@@ -113,7 +114,7 @@ var eventNames = [numEvents]string{
 	"window_full", "credit_exhausted", "eager_exhausted", "refused", "black_hole",
 }
 
-// NumEvents is the number of Events, for arrays indexed by Event.
+// NumEvents is the number of Event values. It is the length of arrays indexed by Event.
 const NumEvents = int(numEvents)
 
 // String returns the event's name in snake case.

@@ -11,7 +11,7 @@ func (c *Conn) Reconfigure(now Instant, cfg *Config) {
 	c.adoptUnreachableAfter()
 }
 
-// timeoutChange is a new UnreachableAfter, for silences that begin after since.
+// timeoutChange is a change of UnreachableAfter. The new value applies to silences that begin after the time since.
 type timeoutChange struct{ unreachableAfter, since Instant }
 
 // adoptUnreachableAfter applies the new UnreachableAfter once the peer has answered or owes no answer.

@@ -36,7 +36,7 @@ type recovery struct {
 	windowFullNoted bool       // WindowFull was noted
 }
 
-// reset begins a new session, with nothing in flight.
+// reset begins a new session, in which no packets are in flight.
 func (r *recovery) reset() {
 	r.flight.reset(r.cfg.firstPacket)
 	r.window.reset()
@@ -54,8 +54,8 @@ func (r *recovery) reset() {
 	r.adaptLimits()
 }
 
-// cwnd returns the maximum number of packets in flight. No congestion window applies to packets carried by shared
-// memory.
+// cwnd returns the maximum number of packets in flight. The congestion window does not limit it if shared memory
+// carries the packets.
 func (r *recovery) cwnd() int {
 	if r.cfg.ShortHeaders {
 		return r.maxInFlight
@@ -63,12 +63,12 @@ func (r *recovery) cwnd() int {
 	return min(r.window.packets, r.maxInFlight)
 }
 
-// exceedsWindow reports whether payload more bytes would exceed the limit of bytes in flight (E28).
+// exceedsWindow reports whether sending another payload bytes would exceed the limit on bytes in flight (E28).
 func (r *recovery) exceedsWindow(payload int64) bool {
 	return r.flight.bytes > 0 && payload > 0 && r.flight.bytes+payload > r.maxFlightBytes
 }
 
-// onRTTSample records the round-trip time of the transmission with the given order. order is 0 if unknown.
+// onRTTSample records the round-trip time measured for the transmission with the given order, which is 0 if unknown.
 func (r *recovery) onRTTSample(trip time.Duration, order uint64) {
 	least := r.rtt.minRTT
 	r.rtt.addSample(trip, &r.cfg.Timing)
@@ -130,8 +130,8 @@ func (r *recovery) judgeSuspect(echo uint32, trip time.Duration) {
 	r.note(Spurious)
 }
 
-// retransmitTime returns the time at which p, the oldest packet in flight, is retransmitted or the peer is declared
-// unreachable.
+// retransmitTime returns the time at which the timeout of p, the oldest packet in flight, expires. At that time, p is
+// retransmitted or the peer is declared unreachable.
 func (r *recovery) retransmitTime(p *packet) Instant {
 	at := max(p.sentAt, r.timerStart) + r.rtt.rto
 	after := r.cfg.Timing.UnreachableAfter
@@ -172,7 +172,7 @@ func (r *recovery) onTimeout(now Instant, rng *random) {
 	}
 }
 
-// stampShorts sets now as the send time of all short messages that lack a send time.
+// stampShorts assigns the send time now to all short messages that have no send time yet.
 func (r *recovery) stampShorts(now Instant) {
 	q := r.shorts
 	if q == nil || q.unstamped == 0 {
@@ -190,8 +190,8 @@ func (r *recovery) stampShorts(now Instant) {
 // nextNumber returns the number of the next packet to be sent.
 func (r *recovery) nextNumber() uint32 { return r.flight.nextNumber + uint32(r.shorts.len()) }
 
-// onShortsAcked handles the acknowledgement of the first n short messages; n must not exceed their number. All packets
-// sent before them are acknowledged, so flight is empty.
+// onShortsAcked handles an acknowledgement that covers the first n short messages, where n is at most the number of
+// them. All packets sent before them are acknowledged, so flight is empty.
 func (r *recovery) onShortsAcked(now Instant, n uint32) {
 	for range n {
 		r.shorts.pop()

@@ -37,7 +37,8 @@ func (r *receiving) onRequest(now Instant, header *protocol.ExtHeader, payload [
 	return ReasonNone
 }
 
-// checkCredit returns ReasonNone if the next message is within the limits sent to the peer, and otherwise ReasonCredit.
+// checkCredit returns ReasonCredit if the next message would exceed the limits sent to the peer, and otherwise
+// ReasonNone.
 func (r *receiving) checkCredit(h *protocol.ExtHeader) Reason {
 	messages, eager := r.limits()
 	if int32(h.Message-messages) >= 0 {
@@ -79,7 +80,7 @@ func (r *receiving) openMessage(now Instant, header *protocol.ExtHeader) *inboun
 	return message
 }
 
-// messageID returns the caller's identifier of a message.
+// messageID returns the identifier by which the caller knows a message.
 func (r *receiving) messageID(number uint32) Message {
 	return Message(uint64(r.epoch)<<32 | uint64(number))
 }
@@ -127,7 +128,7 @@ func (r *receiving) onData(now Instant, header *protocol.ExtHeader, payload []by
 	return ReasonNone
 }
 
-// finishIfComplete reports a message to the caller if it is complete.
+// finishIfComplete reports a message to the caller as Arrived if it is complete.
 func (r *receiving) finishIfComplete(message *inbound) {
 	if !message.isComplete() {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// SendState describes a pending send: its Wait and the envelope of the message.
+// SendState describes a pending send: its progress, as a Wait, and the envelope of its message.
 type SendState struct {
 	Wait
 	Comm, Tag uint32
@@ -44,37 +44,38 @@ func (c *Conn) Busy() bool {
 		c.recvs.acceptedOpen > 0
 }
 
-// numTypes is the length of arrays indexed by protocol.Type.
+// numTypes is the length of arrays that are indexed by protocol.Type.
 const numTypes = int(protocol.Error) + 1
 
 // Counters count since New.
 type Counters struct {
-	// Number of packets and payload bytes by packet type, including retransmissions. Received packets count only if
-	// they are valid and addressed to this rank.
+	// These fields count packets and payload bytes by packet type, including retransmissions. Received packets are
+	// counted only if they are valid and addressed to this rank.
 	PacketsSent, PacketsReceived [numTypes]uint64
 	BytesSent, BytesReceived     [numTypes]uint64
-	// Retransmissions is the number of retransmitted packets, Timeouts the number of expired timeouts, and Losses the
-	// number of packets declared lost because later packets overtook them.
+	// Retransmissions counts packets that were retransmitted, Timeouts counts timeouts that expired, and Losses counts
+	// packets that were declared lost because later packets overtook them.
 	Retransmissions, Timeouts, Losses uint64
-	// OutOfOrder is the number of packets received out of order.
+	// OutOfOrder counts packets that were received out of order.
 	OutOfOrder uint64
-	// Hellos is the number of HELLOs sent, except probes of the path MTU.
+	// Hellos counts the HELLOs sent, without the probes for path MTU discovery.
 	Hellos uint64
-	// Drops and Events count Drop and Note actions.
+	// Drops and Events count the Drop actions by Reason and the Note actions by Event.
 	Drops  [NumReasons]uint64
 	Events [NumEvents]uint64
-	// EagerSends is the number of messages sent eagerly, and MessagesArrived the number of Arrived actions.
+	// EagerSends is the number of messages sent eagerly, and MessagesArrived the number of inbound messages that were
+	// received completely.
 	EagerSends, MessagesArrived uint64
 }
 
-// Stats are the counters and the current state.
+// Stats holds the counters of a Conn and describes its current state.
 type Stats struct {
 	Counters
 
-	// RoundTrip is the smoothed round-trip time of E30, and Variation its variation. Both are 0 before the first
-	// measurement. Timeout is the current timeout, including doublings.
+	// RoundTrip is the smoothed round-trip time, and Variation the average deviation from it (E30). Both are 0 before
+	// the first measurement. Timeout is the current retransmission timeout, including doublings.
 	RoundTrip, Variation, Timeout time.Duration
-	// StalledSince is the time of the last acknowledgement if a timeout has expired since; otherwise it is 0.
+	// StalledSince is the time of the last acknowledgement if a timeout has expired since then, and otherwise 0.
 	StalledSince Instant
 	// Window is the maximum number of packets in flight, InFlight their current number, and ToRetransmit the number of
 	// packets waiting to be retransmitted.
@@ -94,7 +95,7 @@ type Stats struct {
 // PendingSends returns the number of pending sends.
 func (c *Conn) PendingSends() int { return c.sends.numPending() + c.path.shorts.len() }
 
-// Stats returns the counters and the current state.
+// Stats returns the counters of the Conn and its current state.
 func (c *Conn) Stats() Stats {
 	stats := Stats{Counters: c.stats}
 	stats.RoundTrip, stats.Variation, stats.Timeout = c.path.rtt.smoothed, c.path.rtt.variation, c.path.rtt.rto

@@ -10,14 +10,15 @@ const MaxInline = 16
 // waits for a receive. The caller keeps its other state, because there may be millions of them.
 type resting = index[uint32, uint32]
 
-// eagerBit marks an eager message, always complete, and floatBit a message of floats.
+// eagerBit marks an eager message, which is always complete. floatBit marks a message whose datatype is Float.
 const (
 	eagerBit = 1 << 31
 	floatBit = 1 << 30
 	refBits  = floatBit - 1
 )
 
-// removeResting removes a number and returns its ref, or 0. It frees a large table that has become empty.
+// removeResting removes the message with the given number and returns its ref, or 0 if no such message is resting. It
+// frees a large table that has become empty.
 func removeResting(q *resting, number uint32) (ref uint32) {
 	if ref = q.remove(number); ref != 0 && q.count == 0 && len(q.slots) > maxKeptSlots {
 		*q = resting{}
@@ -25,7 +26,7 @@ func removeResting(q *resting, number uint32) (ref uint32) {
 	return ref
 }
 
-// maxKeptSlots is the maximum number of slots kept for later use when no message is resting.
+// maxKeptSlots is the size, in slots, of the largest table that is kept for later use when no message is resting.
 const maxKeptSlots = 1 << 12
 
 // Rest releases the Conn's memory for an inbound message that is waiting for a receive. The caller must keep the

@@ -5,7 +5,7 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // An announced send waits for the peer to post a receive, and a program may have millions of such sends. To save
 // memory, the Conn keeps only the number of a resting send, and its caller keeps the other state.
 
-// cancelBit marks a resting send that the peer was asked to cancel.
+// cancelBit marks a resting send whose cancellation was requested from the peer.
 const cancelBit = 1 << 31
 
 // SetWakeSend sets the function that returns the state released by RestSend: the operation and the time at which it was
@@ -38,7 +38,7 @@ func (c *Conn) RestSend(id ID, ref uint32) (number uint32, ok bool) {
 // WakeSend restores a resting send.
 func (c *Conn) WakeSend(number uint32) { c.sends.wake(number) }
 
-// wake restores and returns the resting send with the given number, or returns nil.
+// wake restores the resting send with the given number and returns it. If there is no such send, it returns nil.
 func (s *sending) wake(number uint32) *outbound {
 	ref := removeResting(s.resting, number)
 	if ref == 0 {
@@ -57,7 +57,7 @@ func (s *sending) wake(number uint32) *outbound {
 	return message
 }
 
-// findAnnounced returns the send that a packet from the peer answers, or nil.
+// findAnnounced returns the announced send to which an answer from the peer refers, or nil if there is none.
 func (s *sending) findAnnounced(h *protocol.ExtHeader) *outbound {
 	if m := s.byNumber.get(h.Message); m != nil {
 		return m
@@ -68,7 +68,7 @@ func (s *sending) findAnnounced(h *protocol.ExtHeader) *outbound {
 // numPending returns the number of pending sends.
 func (s *sending) numPending() int { return int(s.count) + s.resting.len() }
 
-// endResting ends all resting sends with one action.
+// endResting reports by a single action that all resting sends have failed.
 func (s *sending) endResting(e *sessionEnd) {
 	q := s.resting
 	if q.len() == 0 {

@@ -5,13 +5,14 @@ package extended
 // from that peer pile up and the pool is not exhausted.
 type CreditPool struct{ limit, granted int }
 
-// NewCreditPool returns a CreditPool of the given number of messages.
+// NewCreditPool returns a CreditPool that allows the given number of messages in total.
 func NewCreditPool(limit int) *CreditPool { return &CreditPool{limit: limit} }
 
 // Limit returns the number of messages passed to NewCreditPool.
 func (r *CreditPool) Limit() int { return r.limit }
 
-// acquire takes credit for up to n messages from the pool, and returns the number of messages granted.
+// acquire takes credit for up to n messages from the pool, and returns the number of messages for which it obtained
+// credit.
 func (r *CreditPool) acquire(n int) int {
 	n = max(min(n, r.limit-r.granted), 0)
 	r.granted += n
@@ -38,20 +39,21 @@ func (r *receiving) adaptWindow() {
 	}
 }
 
-// maxQueued is the number of messages waiting to be sent at which Fullness returns QueueFull, provided that the peer's
-// limit is known. Each of these messages occupies a few hundred bytes of memory.
+// maxQueued limits the number of messages waiting to be sent, because each occupies a few hundred bytes of memory. At
+// this number, Fullness returns QueueFull, provided that the peer's limit is known.
 const maxQueued = 1 << 12
 
-// maxReserve is the maximum credit reserved for messages of collective calls, which are never refused.
+// maxReserve limits the credit that is reserved for messages of collective calls, because those are never refused.
 const maxReserve = 64
 
-// Fullness is the reason why the program's next message has to wait.
+// Fullness describes whether, and for what reason, the program's next message has to wait.
 type Fullness uint8
 
 const (
 	// NotFull: the message need not wait.
 	NotFull Fullness = iota
-	// CreditFull: the message credit that the peer has granted is used up, except for a reserve.
+	// CreditFull: the message credit that the peer has granted is used up, except for a reserve that is kept for
+	// collective calls.
 	CreditFull
 	// QueueFull: too many messages wait to be sent.
 	QueueFull
@@ -88,13 +90,14 @@ func (c *Conn) IsQueued(id ID) bool {
 	return m != nil && m.state == Queued
 }
 
-// NextNumber returns the number that the next message to begin will get.
+// NextNumber returns the number that will be assigned to the next message that begins.
 func (c *Conn) NextNumber() uint32 { return c.sends.number }
 
-// ConfirmedAt returns a time after which the peer sent an ACK that reports its limits and covers every message begun.
+// ConfirmedAt returns a lower bound for the time at which the peer sent an ACK that reports its limits and covers every
+// message begun.
 func (c *Conn) ConfirmedAt() Instant { return c.sends.confirmedAt }
 
-// reserve returns the number of messages of the peer's credit that are reserved for collective calls.
+// reserve returns the part of the peer's message credit that is kept for collective calls.
 func (s *sending) reserve() int { return int(min(s.initialCredit/64, maxReserve)) }
 
 // IsCreditScarce reports whether the peer's message credit is nearly used up. A caller that waits for each of its sends

@@ -19,11 +19,11 @@ func (r *rttEstimator) isMeasured() bool { return r.smoothed != 0 }
 // conversion needs no division.
 const clockUnit = 10
 
-// clockAt returns the clock of a packet sent at the given time. It is never 0.
+// clockAt returns the clock value that a packet sent at the given time carries. It is never 0.
 func clockAt(now Instant) uint32 { return uint32(now>>clockUnit) | 1 }
 
-// echoRTT returns the round-trip time of the transmission with the given clock, without the delay of its
-// acknowledgement, or 0 if unknown.
+// echoRTT returns the round-trip time of the transmission that carried the given clock value, excluding the time by
+// which the acknowledgement was delayed. It returns 0 if the time is unknown.
 func echoRTT(now Instant, clock uint32, delay time.Duration) time.Duration {
 	age := clockAt(now) - clock
 	if clock == 0 || age >= 1<<31 {

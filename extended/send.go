@@ -25,10 +25,9 @@ type outbound struct {
 	isListed        bool // in the list of cleared messages
 	aborted         bool
 	retransmissions int
-	// readyBytes is the number of available bytes of a Partial message.
+	// readyBytes is the number of bytes of a Partial message that are available for sending so far.
 	readyBytes int64
-	// prev and next are the neighbors in the list of all messages, and nextCleared is the next message in the list of
-	// cleared messages.
+	// prev and next link the list of all messages. nextCleared links the list of messages that the peer has cleared.
 	prev, next, nextCleared *outbound
 }
 
@@ -58,7 +57,7 @@ type sending struct {
 	restoreSend       func(ref uint32) (SendOp, Instant) // set by SetWakeSend
 }
 
-// reset begins a new session. Queued messages are kept.
+// reset begins a new session. The queued messages are kept, so that they are sent in it.
 func (s *sending) reset() {
 	s.eager, s.cleared, s.clearedLast = nil, nil, nil
 	s.byNumber = index[uint32, *outbound]{}
@@ -129,7 +128,7 @@ func (s *sending) insert(message *outbound) {
 	s.count++
 }
 
-// find returns the pending send with the given ID, or nil.
+// find returns the pending send with the given ID, or nil if there is none.
 func (s *sending) find(id ID) *outbound {
 	if m := s.newest; m != nil && m.op.ID == id {
 		return m
@@ -220,7 +219,7 @@ func (s *sending) finish(m *outbound, err error) {
 	s.unlink(m)
 }
 
-// finishIfAcked completes a message once all of it was sent and acknowledged.
+// finishIfAcked completes a message if all of it has been sent and acknowledged.
 func (s *sending) finishIfAcked(message *outbound) {
 	switch {
 	case !message.allSent || message.unackedPackets > 0:
@@ -265,8 +264,8 @@ func (s *sending) onClear(header *protocol.ExtHeader) Reason {
 	return ReasonNone
 }
 
-// onRefusal handles an ERROR by which the peer refuses a message: as canceled (E16), or, if err is nil, as too long
-// (E17).
+// onRefusal handles an ERROR by which the peer refuses a message. If err is nil, the peer refuses it as too long (E17);
+// otherwise, as canceled (E16).
 func (s *sending) onRefusal(now Instant, header *protocol.ExtHeader, err error) Reason {
 	switch {
 	case !header.Call.IsRecv():
@@ -286,7 +285,7 @@ func (s *sending) onRefusal(now Instant, header *protocol.ExtHeader, err error) 
 	return ReasonNone
 }
 
-// failMessages ends all messages in front of until, or all messages if until is nil.
+// failMessages ends the messages that precede the message until in the list. If until is nil, it ends all messages.
 func (s *sending) failMessages(e *sessionEnd, until *outbound) {
 	for m := s.first; m != until; {
 		next := m.next
@@ -302,7 +301,7 @@ func (s *sending) describeWait(m *outbound) Wait {
 	}
 }
 
-// hasCredit reports whether the next message may begin (E20).
+// hasCredit reports whether the peer's credit allows the next message to begin (E20).
 func (s *sending) hasCredit() bool { return int32(s.messageLimit-s.number) > 0 }
 
 // canSendEagerly reports whether a message is sent without waiting for CLEAR_TO_SEND if it begins now (E11).

@@ -8,27 +8,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// session holds our session and the peer's (E5–E9).
+// session holds the sessions of this rank and of its peer (E5–E9).
 type session struct {
-	// local is our session, and remote the peer's, or 0 while it is unknown.
+	// local is the number of our session, and remote that of the peer's session, or 0 while it is unknown.
 	local, remote protocol.Session
-	// endedSessions is a ring of the peer's most recent sessions that ended during our session. endedCount counts the
-	// ended sessions.
+	// endedSessions is a ring of the peer's sessions that ended most recently, while ours continued. endedCount counts
+	// all sessions that so ended.
 	endedSessions [4]protocol.Session
 	endedCount    uint8
-	// greetPeer is set if the next ACK is the first one sent to a newly adopted session.
+	// greetPeer is set if no ACK has been sent yet to the peer's session, which was newly adopted.
 	greetPeer bool
 	// helloNow is set if a HELLO is due even though nothing is waiting to be sent: the peer may have been restarted, or
 	// runs another version.
 	helloNow bool
 
-	// nextHello is the earliest time of the next HELLO, and helloInterval the interval from that HELLO to the one after
-	// it.
+	// nextHello is the earliest time at which the next HELLO is sent. helloInterval is the interval between that HELLO
+	// and the one after it.
 	nextHello, helloInterval Instant
 	lastPacketAt             Instant // when a packet from the peer was last received
 	unansweredHellos         int32   // HELLOs sent since then
-	// answerTo is the peer's session that our session must still be sent to, or 0 (E6). answerClock is the clock in the
-	// peer's HELLO, or 0.
+	// answerTo is the peer's session to which the number of our session must still be sent, or 0 (E6). answerClock is
+	// the clock value in the HELLO to be answered, or 0.
 	answerClock uint32
 	answerTo    protocol.Session
 }
@@ -37,7 +37,7 @@ func (s *session) hasEnded(peer protocol.Session) bool {
 	return slices.Contains(s.endedSessions[:], peer)
 }
 
-// end records the end of the peer's session.
+// end records that the peer's session has ended.
 func (s *session) end() {
 	s.endedSessions[int(s.endedCount)%len(s.endedSessions)] = s.remote
 	s.endedCount++
@@ -185,7 +185,7 @@ func (c *Conn) onClosed(now Instant, h *protocol.ExtHeader) {
 		c.note(ClosedByPeer)
 		c.session.end()
 	case h.Type != protocol.Ack || h.Flags&protocol.FlagHello != 0:
-		// The peer does not know that we have closed.
+		// The peer has not received our close yet.
 		c.arrivals.newestAt, c.closeDue = now, true
 	}
 }
@@ -216,7 +216,7 @@ func (c *Conn) sendClose() {
 	c.transmitUnnumbered(Transmit, &h, nil)
 }
 
-// reset begins a new pair of sessions, with nothing in flight.
+// reset begins a new pair of sessions, in which nothing is in flight.
 func (c *Conn) reset() {
 	c.session.helloInterval = c.cfg.Timing.HelloFirst
 	c.path.reset()

@@ -17,7 +17,7 @@ type shorts struct {
 	unstamped   int    // number of messages at the end without a send time
 }
 
-// shortSend is the state needed to retransmit a message.
+// shortSend holds what is needed to retransmit a message that was sent with a short header.
 type shortSend struct {
 	comm, tag, length uint32
 	datatype          protocol.Datatype
@@ -33,8 +33,8 @@ func (q *shorts) len() int {
 	return q.count
 }
 
-// deadline returns the time at which the timeout of the oldest message expires, or never. It returns 0 if a message
-// has no send time yet.
+// deadline returns the time at which the timeout of the oldest unacknowledged message expires, or never. It returns 0
+// if a message has no send time yet.
 func (q *shorts) deadline(rto Instant) Instant {
 	switch {
 	case q.len() == 0:

@@ -5,12 +5,12 @@ import "fmt"
 // State is the state of a message.
 type State uint8
 
-// States in the package documentation. Queued to Sending are states of an outbound message, Announced to Cleared of an
-// inbound one.
+// These are the states that the package documentation describes. Outbound messages have the states from Queued to
+// Sending, and inbound messages those from Announced to Cleared.
 const (
 	// Queued: the message has not begun.
 	Queued State = iota + 1
-	// Eager: DATA was sent, or is being sent, without waiting for CLEAR_TO_SEND.
+	// Eager: DATA is being sent or was sent completely, without waiting for CLEAR_TO_SEND.
 	Eager
 	// WaitClear: SEND_REQUEST was sent.
 	WaitClear
@@ -18,11 +18,11 @@ const (
 	Canceling
 	// Sending: CLEAR_TO_SEND was received.
 	Sending
-	// Announced: SEND_REQUEST was received, and no receive has matched.
+	// Announced: SEND_REQUEST was received, but no receive has matched the message yet.
 	Announced
-	// Arriving: an eager message has begun, and its DATA is not complete.
+	// Arriving: an eager message has begun, but not all of its DATA has been received.
 	Arriving
-	// Cleared: CLEAR_TO_SEND was sent, and DATA is not complete.
+	// Cleared: CLEAR_TO_SEND was sent, but not all DATA has been received.
 	Cleared
 	numStates
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// control is a CLEAR_TO_SEND or ERROR that is waiting to be sent.
+// control is a packet of type CLEAR_TO_SEND or ERROR that is waiting to be sent.
 type control struct {
 	kind    protocol.Type
 	call    protocol.Call
@@ -53,7 +53,7 @@ func (c *Conn) transmit(now Instant) {
 	c.path.pacer.onSent(int(c.path.flight.order-begun), every, c.path.window.packets)
 }
 
-// transmitUpTo is like transmit, but stops after the transmission with order last.
+// transmitUpTo is like transmit, but stops after the transmission whose order is last.
 func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	f, send := &c.path.flight, &c.sends
 	for {
@@ -96,7 +96,7 @@ func (c *Conn) transmitUpTo(now Instant, last uint64) {
 	}
 }
 
-// nextPayload returns the number of payload bytes in the next new packet.
+// nextPayload returns the number of payload bytes that the next new packet will carry.
 func (c *Conn) nextPayload() int64 {
 	send := &c.sends
 	most := int64(c.path.maxPayload)
@@ -217,7 +217,7 @@ func (c *Conn) retransmit(now Instant) {
 	f.remove(&f.lost, pkt)
 	pkt.header.Flags |= protocol.FlagRetransmit
 	if c.path.bypassWindow {
-		// The answering ACK shows which other packets are missing.
+		// The ACK that answers this packet shows which other packets are missing.
 		pkt.header.Flags |= protocol.FlagAckNow
 		c.path.bypassWindow = false
 	}

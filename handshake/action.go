@@ -15,26 +15,26 @@ type ActionKind uint8
 const (
 	// Transmit: send the handshake packet Header.
 	Transmit ActionKind = iota + 1
-	// TransmitData: send Header with the payload of message ID, fragmented by Config.Shape, and then call DataSent.
-	// Until then, the Pair runs no timeout for the message.
+	// TransmitData: send Header with the payload of message ID, fragmented as Config.Shape prescribes, and then call
+	// DataSent. Until that call, no timeout of the message runs.
 	TransmitData
 	// Copy: copy Payload to offset Offset of the buffer of receive ID. Payload is a part of the packet passed to the
 	// Pair, and valid only as long as that packet.
 	Copy
-	// SendDone and RecvDone: message ID is done, and its direction of the Pair is free. Err is not nil if the message
-	// failed. Words is the size announced by the sender.
+	// SendDone and RecvDone: message ID has ended, so the Pair is ready for another message in the same direction. Err
+	// is not nil if the message failed. Words is the size that the sender announced.
 	SendDone
 	RecvDone
 	// Repost: receive ID was matched with a message that will not come, because its SEND_REQUEST was a late duplicate
-	// or was revoked. Nothing was stored, and the receiving direction of the Pair is free. Post the receive again in
-	// its old place in the queue.
+	// or was revoked. No data was stored, and the Pair is ready for another receive. Put this receive back in its old
+	// place in the caller's queue.
 	Repost
 	// Drop: an incoming packet was dropped because of Reason.
 	Drop
 	// Note: count or log Event, if desired.
 	Note
-	// DeadEnd: the peer cannot continue. The preceding actions end the Pair's own messages. End all other operations
-	// that wait for the peer with error Err.
+	// DeadEnd: the peer cannot continue. The preceding actions have ended the messages of this Pair. The caller must
+	// end all other operations that wait for the peer, with error Err.
 	DeadEnd
 )
 
@@ -58,9 +58,11 @@ type Phases struct {
 	Start Instant
 	// Request is the time when the first SEND_REQUEST was sent or received.
 	Request Instant
-	// Clear is the time when the CLEAR_TO_SEND that took effect was sent or received.
+	// Clear is the time when CLEAR_TO_SEND was sent or received. If it was sent more than once, the one that took
+	// effect counts.
 	Clear Instant
-	// Data is the time when the DATA that took effect was sent or received completely.
+	// Data is the time when DATA was sent or received completely. If it was sent more than once, the one that took
+	// effect counts.
 	Data Instant
 	// Ack is the time when ACK was sent or received.
 	Ack Instant
@@ -91,11 +93,11 @@ const (
 	// ReasonLength: a handshake packet is not 32 bytes long, or a DATA datagram has the wrong length for its position
 	// in the message.
 	ReasonLength
-	// ReasonSize: the size field exceeds the configured maximum.
+	// ReasonSize: the size in the header exceeds the configured maximum.
 	ReasonSize
 	// ReasonDirection: SEND_REQUEST or DATA carries a receive call, or CLEAR_TO_SEND or ACK a send call.
 	ReasonDirection
-	// ReasonUnexpectedPayload: no message expects this payload without a header.
+	// ReasonUnexpectedPayload: the packet is payload without a header, and no message in progress expects it.
 	ReasonUnexpectedPayload
 	// ReasonUnsolicited: DATA came without a CLEAR_TO_SEND.
 	ReasonUnsolicited
@@ -103,7 +105,7 @@ const (
 	ReasonDuplicate
 	// ReasonStale: the packet matches no pending message.
 	ReasonStale
-	// ReasonDatatype: the datatype, or in V09 the tag, is not the expected one.
+	// ReasonDatatype: the datatype (or, in V09, the tag) differs from the expected one.
 	ReasonDatatype
 	// ReasonGap: a continuation datagram came so late that its message is considered over, or came last although
 	// earlier datagrams of the message are missing.
@@ -121,7 +123,7 @@ var reasonNames = [numReasons]string{
 	"unexpected_payload", "unsolicited", "duplicate", "stale", "datatype", "gap", "barrier", "stream",
 }
 
-// NumReasons is the number of Reasons, for arrays indexed by Reason.
+// NumReasons is the number of Reason values. It is the length of arrays indexed by Reason.
 const NumReasons = int(numReasons)
 
 // String returns the reason's name in snake case.
@@ -136,13 +138,13 @@ func (r Reason) String() string {
 type Event uint8
 
 const (
-	// Retransmitted: the packet with the header Header was retransmitted to the peer.
+	// Retransmitted: the packet whose header is Header was retransmitted to the peer.
 	Retransmitted Event = iota + 1
 	// Reacked: a message was acknowledged again because its ACK was lost.
 	Reacked
 	// Crossed: the peer's SEND_REQUEST crossed with ours; the peer's message is transferred first.
 	Crossed
-	// RequestTakenAsAck: the peer's SEND_REQUEST showed that it has our message.
+	// RequestTakenAsAck: the peer sent a SEND_REQUEST instead of an ACK, which shows that it has received our message.
 	RequestTakenAsAck
 	// StaleClearUsed: a send used a CLEAR_TO_SEND that was received before the send began.
 	StaleClearUsed
@@ -176,12 +178,13 @@ const (
 	// RepeatedContent: a message equals one of the last 256 messages from its sender. This is legal, but also the only
 	// sign that a copy was received in place of a lost message.
 	RepeatedContent
-	// Resumed: the message being received was cleared by an earlier process of this rank.
+	// Resumed: the message being received was cleared by an earlier process of this rank, and this process has
+	// continued it.
 	Resumed
 	// WouldWedge: the packet would wedge a deployed FPGA or corrupt its data, as Err describes. Only stand-ins report
 	// it.
 	WouldWedge
-	// Withdrawn: the peer has revoked its SEND_REQUEST or its CLEAR_TO_SEND.
+	// Withdrawn: the peer has revoked a SEND_REQUEST or CLEAR_TO_SEND that it had sent.
 	Withdrawn
 	numEvents
 )
@@ -194,7 +197,7 @@ var eventNames = [numEvents]string{
 	"withdrawn",
 }
 
-// NumEvents is the number of Events, for arrays indexed by Event.
+// NumEvents is the number of Event values. It is the length of arrays indexed by Event.
 const NumEvents = int(numEvents)
 
 // String returns the event's name in snake case.

@@ -17,7 +17,7 @@ type Config struct {
 	Profile protocol.Profile
 	// Peer describes the peer's behavior.
 	Peer PeerRules
-	// Quirks are the peculiarities of the deployed FPGA that a stand-in imitates.
+	// Quirks holds the peculiarities of a deployed FPGA, which a stand-in for that FPGA imitates.
 	Quirks Quirks
 	// Shape determines how the Pair fragments its DATA into datagrams.
 	Shape protocol.Shape
@@ -31,7 +31,7 @@ type Config struct {
 	MaxWords uint32
 	// PeerWords is the maximum size of a message that the peer accepts, in words. 0 means MaxWords.
 	PeerWords uint32
-	// Reliable is set for a transport that retransmits by itself. The Pair then retransmits only in Reconnected, never
+	// Reliable is set if the transport retransmits by itself. The Pair then retransmits only in Reconnected, and never
 	// after a timeout.
 	Reliable bool
 	// SameHost is set if both ranks run on one host, where datagrams are lost only when a socket buffer is full.
@@ -39,7 +39,7 @@ type Config struct {
 	SameHost bool
 }
 
-// PeerRules describe the behavior of a peer. FPGAPeer, CPUPeer and SoftwarePeer return the PeerRules of the existing
+// PeerRules describes how a peer behaves. FPGAPeer, CPUPeer and SoftwarePeer return the PeerRules for the existing
 // kinds of peers.
 type PeerRules struct {
 	// RefusesEmpty is set if a message of 0 words would wedge the peer.
@@ -65,9 +65,9 @@ type PeerRules struct {
 	// it, because the peer may store unsolicited DATA as payload. If RetransmitsClear is 0, the peer never asks, and
 	// recognizes every retransmission.
 	RetransmitsClear time.Duration
-	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. DATA that comes again
-	// earlier is a duplicate made by the network. The Pair does not answer it, because an unsolicited ACK can wedge an
-	// FPGA.
+	// AckRetransmit is the shortest time after which the peer retransmits unacknowledged DATA. If DATA arrives again
+	// sooner, the network has duplicated it. The Pair does not answer such a duplicate, because an unsolicited ACK can
+	// wedge an FPGA.
 	AckRetransmit time.Duration
 	// NumbersRequests is set if the peer may number its SEND_REQUESTs and echo the number of ours in the size field of
 	// CLEAR_TO_SEND. Both packets can then be revoked. The Pair detects a peer of an earlier version, which uses no
@@ -75,7 +75,7 @@ type PeerRules struct {
 	NumbersRequests bool
 }
 
-// FPGAPeer returns the PeerRules of the deployed FPGA of the given rank.
+// FPGAPeer returns the PeerRules for a deployed FPGA. They depend on its rank.
 func FPGAPeer(rank uint32) PeerRules {
 	return PeerRules{
 		RefusesEmpty:         true,
@@ -87,7 +87,7 @@ func FPGAPeer(rank uint32) PeerRules {
 	}
 }
 
-// CPUPeer returns the PeerRules of a program that uses upstream's CPU library.
+// CPUPeer returns the PeerRules for a program that uses upstream's CPU library.
 func CPUPeer() PeerRules {
 	return PeerRules{
 		BlockingCalls:    true,
@@ -98,7 +98,8 @@ func CPUPeer() PeerRules {
 	}
 }
 
-// retransmitSpan returns the time after which a peer that lacks DATA has sent its last retransmission of CLEAR_TO_SEND.
+// retransmitSpan returns the time after which a peer that is waiting for DATA has sent its last retransmission of
+// CLEAR_TO_SEND.
 func (r *PeerRules) retransmitSpan() time.Duration {
 	return deployedRetransmissions*r.RetransmitsClear +
 		deployedRetransmissions*(deployedRetransmissions-1)/2*deployedStep
@@ -107,7 +108,7 @@ func (r *PeerRules) retransmitSpan() time.Duration {
 // SoftwarePeer returns the PeerRules of another zrlmpid.
 func SoftwarePeer() PeerRules { return PeerRules{NumbersRequests: true} }
 
-// Quirks are the peculiarities of the deployed FPGA that a stand-in imitates, beyond its Shape and Timing. The zero
+// Quirks describes the peculiarities, beyond Shape and Timing, of a deployed FPGA that a stand-in imitates. The zero
 // value is correct for a host.
 type Quirks struct {
 	// OneDeferredHeader makes the Pair keep only one unexpected header per peer, of any type. A newer header overwrites
@@ -126,10 +127,10 @@ type Quirks struct {
 type OnPartial uint8
 
 const (
-	// FailPartial fails the send unless the FPGA asks for the message again.
+	// FailPartial makes the send fail, unless the FPGA requests the message again.
 	FailPartial OnPartial = iota
-	// RetransmitPartial retransmits by Timing.Ack although the FPGA does not ask. If a continuation datagram was lost,
-	// the FPGA acknowledges corrupt data.
+	// RetransmitPartial makes the Pair retransmit DATA as Timing.Ack prescribes, although the FPGA has not requested
+	// it. If a continuation datagram was lost, the FPGA then acknowledges corrupt data.
 	RetransmitPartial
 )
 
@@ -151,8 +152,8 @@ func (b Backoff) after(n int) (time.Duration, bool) {
 
 // Timing holds the timeouts after which packets are retransmitted, and the deadlines after which operations fail.
 type Timing struct {
-	// Clear is a sender's Backoff while it waits for CLEAR_TO_SEND, Ack while it waits for ACK, and Data a receiver's
-	// Backoff while it waits for DATA.
+	// Clear is the Backoff that a sender uses while it waits for CLEAR_TO_SEND, and Ack the one while it waits for ACK.
+	// Data is the Backoff that a receiver uses while it waits for DATA.
 	Clear, Ack, Data Backoff
 	// ClearDeadline, AckDeadline and DataDeadline limit these waits; 0 means no limit. ClearDeadline is 0 by default,
 	// because a receiver may legitimately be late. After CLEAR_TO_SEND, neither side has a reason to pause.
@@ -179,7 +180,7 @@ func DeployedCPU() Timing {
 	return Timing{Clear: b, Ack: b, Data: b, FragmentGap: deployedFirst / 2}
 }
 
-// DeployedFPGA returns the timeouts of the deployed MPE of the given rank.
+// DeployedFPGA returns the timeouts of a deployed MPE, which depend on its rank.
 func DeployedFPGA(rank uint32) Timing {
 	b := Backoff{First: deployedFirst + time.Duration(rank)*fpgaRankStep, Step: deployedStep,
 		Retransmissions: deployedRetransmissions}
@@ -202,7 +203,8 @@ func DefaultTiming(peer PeerRules) Timing {
 		timing.Clear.First = time.Second
 	}
 	if peer.RetransmitsClear > 0 {
-		// The peer's own retransmissions of SEND_REQUEST and DATA repair all losses; ours start after its last one.
+		// The peer's own retransmissions of SEND_REQUEST and DATA repair all losses, so ours start only after its last
+		// one.
 		timing.Data.First = 4 * time.Second
 	}
 	if peer.CorruptsOnRetransmit {

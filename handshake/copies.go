@@ -13,18 +13,19 @@ import (
 // content, but never drops DATA for it.
 
 const (
-	// minSamples is the number of answers after which their shortest time is meaningful. The first answers are slower
-	// than later ones.
+	// minSamples is the number of answers that must be measured before the shortest time is meaningful, because the
+	// first answers are slower than later ones.
 	minSamples = 8
-	// grace and maxGrace bound the wait for the real DATA or ACK after one that came sooner than any before, but not
-	// impossibly soon.
+	// grace and maxGrace limit how long a DATA or ACK that came sooner than any before, but not impossibly soon, is
+	// held back in case the real one follows.
 	grace    = time.Millisecond
 	maxGrace = 10 * time.Millisecond
-	// impossibleDivisor divides the shortest round-trip time. No real answer comes within the quotient, even if this
-	// host was busy when the first answers came, so that it measured round-trip times that were too long.
+	// impossibleDivisor divides the shortest round-trip time measured so far. An answer that comes sooner than the
+	// quotient cannot be real, even if this host was busy during the first measurements and measured times that are too
+	// long.
 	impossibleDivisor = 8
-	// maxNeedlessHolds is the maximum number of messages held back needlessly, because they came too soon or equal a
-	// recent message. Once it is reached, no message is held back until the network has provably made a copy.
+	// maxNeedlessHolds limits how many messages are held back needlessly, because they came too soon or equal a recent
+	// message. At this number, the Pair holds no message back until the network has provably made a copy.
 	maxNeedlessHolds = 3
 )
 
@@ -55,11 +56,11 @@ type fingerprint struct {
 	size, sum uint32
 }
 
-// recentMessages is the number of previous messages that a new one is compared with. At ten thousand messages per
-// second, they cover 25 ms.
+// recentMessages is the number of earlier messages with which each new message is compared. At ten thousand messages
+// per second, they cover 25 ms.
 const recentMessages = 256
 
-// recent holds the fingerprints of the last messages received.
+// recent holds the fingerprints of the messages received most recently.
 type recent struct {
 	ring  *[recentMessages]uint64 // nil before the first message
 	added int                     // number of messages ever added
@@ -87,7 +88,8 @@ func (p *Pair) detectsDuplicates() bool {
 	return !p.cfg.Reliable && !p.cfg.Quirks.OneDeferredHeader
 }
 
-// firstTimeout returns the peer's first timeout, or our own if the peer's is unknown.
+// firstTimeout returns the time after which the peer first retransmits. If it is unknown, our own first timeout is
+// returned.
 func firstTimeout(peer Instant, own Backoff) Instant {
 	if peer == 0 {
 		return own.First
@@ -125,8 +127,8 @@ func (p *Pair) suspectData(now Instant, f fingerprint) timer {
 	return t
 }
 
-// onSecondData handles DATA that comes although the last CLEAR_TO_SEND was answered and the peer has sent no
-// SEND_REQUEST since. One of the two DATA messages was a copy.
+// onSecondData handles DATA for which there is no explanation: the last CLEAR_TO_SEND was already answered, and the
+// peer has sent no SEND_REQUEST since. One of the two DATA messages was therefore a copy.
 func (p *Pair) onSecondData(now Instant, f fingerprint, header protocol.Header, acts []Action) []Action {
 	message := &p.lastReceived
 	if !message.answersClear || !p.detectsDuplicates() {
@@ -187,6 +189,6 @@ func (p *Pair) clearAfterDone(now Instant, header protocol.Header, acts []Action
 	return append(acts, Action{Kind: Note, Event: ClearAfterDone, Header: header})
 }
 
-// realDataWindow is the time within which the real DATA may still come after a copy was delivered in its place. It is a
-// sender's first timeout.
+// realDataWindow is the time within which the real DATA may still arrive after a copy of earlier DATA was delivered in
+// its place. It equals a sender's first timeout.
 const realDataWindow = 100 * time.Millisecond

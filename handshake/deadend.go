@@ -8,15 +8,15 @@ import (
 // ErrDeadEnd matches every *DeadEndError.
 var ErrDeadEnd = errors.New("the peer is blocked by an earlier operation")
 
-// DeadEndError is the error of an operation with a deployed peer that cannot continue by itself, because an earlier
-// operation failed. The peer will never answer.
+// DeadEndError reports that an operation failed because the deployed peer is in a dead end: an earlier operation
+// failed, and the peer cannot continue by itself. It will never answer.
 type DeadEndError struct {
 	Local, Remote uint32
-	// Cause is the error of the first operation that failed.
+	// Cause is the error of the operation that failed first and led to the dead end.
 	Cause error
 }
 
-// Error describes the peer and the cause, including its advice.
+// Error describes the peer and the cause. The description of the cause includes advice for the user.
 func (e *DeadEndError) Error() string {
 	return fmt.Sprintf("rank %d is in a dead end since an earlier operation failed: %v", e.Remote, e.Cause)
 }
@@ -27,12 +27,12 @@ func (e *DeadEndError) Is(target error) bool { return target == ErrDeadEnd }
 // Unwrap returns the cause.
 func (e *DeadEndError) Unwrap() error { return e.Cause }
 
-// resetStep returns the advice to run the command that ends a dead end after the peer was restarted.
+// resetStep returns advice for the user: which command to run, after the peer was restarted, to end the dead end.
 func resetStep(local, remote uint32) string {
 	return fmt.Sprintf(`then run "zrlctl reset %d --from %d"`, remote, local)
 }
 
-// deadEnd is the state of a Pair whose peer cannot continue.
+// deadEnd describes whether and why the peer cannot continue.
 type deadEnd struct {
 	err *DeadEndError // nil if the peer is not in a dead end
 	// isSend is set if the failed message was ours. An ACK then shows that the peer no longer waits for the rest of the
@@ -42,7 +42,7 @@ type deadEnd struct {
 	trialStarted bool
 }
 
-// DeadEnd returns the reason why the peer cannot continue; it is nil if the peer can.
+// DeadEnd returns the reason why the peer cannot continue, or nil if it can.
 func (p *Pair) DeadEnd() *DeadEndError { return p.deadEnd.err }
 
 // enterDeadEnd records that the peer cannot continue because of cause, the error of the message that is about to end.
@@ -64,8 +64,8 @@ func (p *Pair) abortDeadEnd(now Instant, acts []Action) []Action {
 	return append(acts, Action{Kind: DeadEnd, Err: err})
 }
 
-// exitDeadEnd ends the dead end, because the peer has shown that it continues. The usual deadline applies to a trial
-// send in progress from then on.
+// exitDeadEnd records that the peer is no longer in a dead end, because it has shown that it continues. The usual
+// deadline applies to a trial send in progress from then on.
 func (p *Pair) exitDeadEnd() {
 	if s := &p.send; p.deadEnd.trialStarted && s.state == WaitClear {
 		s.deadline = timerAfter(s.stateSince, p.cfg.Timing.ClearDeadline)
@@ -81,8 +81,8 @@ func (p *Pair) rejectsSend() bool {
 	return d.err != nil && (!p.cfg.Peer.KeepsRequests || !d.isSend || d.trialStarted)
 }
 
-// trialTimeout returns the time after which a trial send fails without CLEAR_TO_SEND: twice the time to its first
-// retransmission.
+// trialTimeout returns the time after which a trial send fails if CLEAR_TO_SEND has not arrived. It is twice the time
+// to the first retransmission.
 func (p *Pair) trialTimeout() Instant { return 2 * p.cfg.Timing.Clear.First }
 
 // onAckOverdue ends the current send, because the peer has not acknowledged it in time.

@@ -15,15 +15,15 @@ var (
 	ErrTimeout = errors.New("deadline exceeded")
 	// ErrPartial matches every *PartialError.
 	ErrPartial = errors.New("a fragmented message was not acknowledged and must not be retransmitted")
-	// ErrEmpty reports that a message of 0 words was rejected, because it would wedge the peer.
+	// ErrEmpty is returned for a message of 0 words, which is rejected because it would wedge the peer.
 	ErrEmpty = errors.New("a message of 0 words wedges an FPGA")
-	// ErrLength reports that the length of a message is not a whole number of words.
+	// ErrLength is returned when the length of a message is not a whole number of words.
 	ErrLength = errors.New("the length is not a multiple of 4 bytes")
-	// ErrTag reports that a tag cannot be encoded on the wire.
+	// ErrTag is returned when a tag cannot be encoded on the wire.
 	ErrTag = errors.New("no such tag")
-	// ErrTooLong reports that a message exceeds Config.MaxWords or Config.PeerWords.
+	// ErrTooLong is returned when a message exceeds Config.MaxWords or Config.PeerWords.
 	ErrTooLong = errors.New("message is longer than the limit")
-	// ErrBusy reports that the Pair already has a message in this direction.
+	// ErrBusy is returned when the Pair already has a message in the same direction.
 	ErrBusy = errors.New("the pair already has a message in this direction")
 	// ErrTruncated matches every *TruncatedError.
 	ErrTruncated = errors.New("message is longer than the posted buffer")
@@ -31,10 +31,10 @@ var (
 	ErrRemote = errors.New("peer sent ERROR")
 )
 
-// State is the state of a message in the handshake.
+// State is the state of a message during the handshake.
 type State uint8
 
-// States of the diagrams in the package documentation.
+// These are the states that the diagrams in the package documentation show.
 const (
 	Idle State = iota
 	Held
@@ -58,13 +58,13 @@ func (s State) String() string {
 // MarshalText returns the name of the state.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText sets s to the state with the given name, or to Idle if this version does not know the name.
+// UnmarshalText sets s to the state with the given name. If this version does not know the name, it sets s to Idle.
 func (s *State) UnmarshalText(name []byte) error {
 	*s = State(max(slices.Index(stateNames[:], string(name)), 0))
 	return nil
 }
 
-// AwaitedPacket returns the type of the packet that ends the state. It is 0 if no packet does.
+// AwaitedPacket returns the type of packet that ends the state, or 0 if no packet does.
 func (s State) AwaitedPacket() protocol.Type {
 	switch s {
 	case WaitClear:
@@ -83,19 +83,19 @@ func (s State) AwaitedPacket() protocol.Type {
 type Wait struct {
 	ID    ID
 	State State
-	// Local waits for a packet of type For from Remote. For is 0 while another message of the same Pair holds this one
-	// back.
+	// Local is the rank that waits, and Remote the rank from which it expects a packet of type For. For is 0 while
+	// another message of the same Pair holds this one back.
 	Local, Remote uint32
 	For           protocol.Type
 	Since         Instant
-	// Retransmissions is the number of retransmissions of this message so far.
+	// Retransmissions is the number of packets of this message that were retransmitted so far.
 	Retransmissions int
-	// Words is the size of the message, or 0 if unknown: a receiver learns it from DATA. Got is the number of bytes
-	// received.
+	// Words is the size of the message, or 0 if it is unknown because a receiver has not received DATA yet. Got is the
+	// number of bytes received.
 	Words uint32
 	Got   int64
-	// Deferred is the call of a deferred SEND_REQUEST that does not match the posted receive. It is valid if
-	// HasDeferred is set.
+	// Deferred is the call of a SEND_REQUEST that was deferred because it does not match the posted receive. It is
+	// valid only if HasDeferred is set.
 	Deferred    protocol.Call
 	HasDeferred bool
 }
@@ -133,7 +133,7 @@ func DescribeHold(to uint32, age time.Duration) string {
 	return fmt.Sprintf("has held a send to rank %d back for %v", to, Round(age))
 }
 
-// Round rounds a duration to the precision that a reader of a message needs.
+// Round rounds a duration to the precision that is useful to a reader of a message.
 func Round(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
@@ -155,7 +155,7 @@ type TimeoutError struct {
 	Silent bool
 	// Unheard is set if no packet was ever received from the peer.
 	Unheard bool
-	// DeadEnd is set if a deployed peer is blocked in this send and cannot continue.
+	// DeadEnd is set if the peer is a deployed node that is blocked in its send of this message and cannot continue.
 	DeadEnd bool
 }
 
@@ -198,15 +198,15 @@ func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 // Timeout returns true, as package net defines it for timeouts.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// PartialError reports that a deployed node did not acknowledge a fragmented message in time, and did not ask for it
-// again in a way that proves that it received nothing. The peer is then in a dead end.
+// PartialError reports that a deployed node did not acknowledge a fragmented message in time. The node has not asked
+// for the message again in a way that proves that it received nothing, so it is in a dead end.
 type PartialError struct {
 	Local, Remote uint32
 	Words         uint32
 	// Datagrams is the number of datagrams of the message.
 	Datagrams int64
 	Elapsed   time.Duration
-	// FPGA is set if the peer, after the loss of a datagram, stores the next packet as data.
+	// FPGA is set if the peer stores the next packet as data after the loss of a datagram, as an FPGA does.
 	FPGA bool
 	// Doubtful is set if SEND_REQUEST was retransmitted, so that a later CLEAR_TO_SEND may ask for this message or for
 	// the next one.
@@ -258,7 +258,7 @@ type RemoteError struct {
 	State  State
 }
 
-// Error describes the peer and the state in which its packet was received.
+// Error describes the peer, and the state in which the ERROR packet from it was received.
 func (e *RemoteError) Error() string {
 	return fmt.Sprintf("rank %d answered with ERROR while we were in %v", e.Remote, e.State)
 }

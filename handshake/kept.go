@@ -6,27 +6,28 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 // the process was replaced. The caller saves it before it transmits the packets of an event, and passes it to Restore
 // of the next Pair for the same rank and peer. SavedState values are comparable.
 type SavedState struct {
-	// In is a message that we have not acknowledged, and Out a message that the peer has not acknowledged.
+	// In describes the message from the peer that we have not acknowledged yet, and Out the message to the peer that it
+	// has not acknowledged yet.
 	In, Out SavedMessage
-	// HasReceived is set if a message was received. Call, Size in words, and the checksum Sum describe the last one; it
-	// was acknowledged at Acked.
+	// HasReceived is set if a message was received. Of the last message received, Call is the call, Size the size in
+	// words, Sum the checksum, and Acked the time at which it was acknowledged.
 	HasReceived bool
 	Call        protocol.Call
 	Size, Sum   uint32
 	Acked       Instant
-	// DeadEnd is set if the peer cannot continue because of a message of DeadWords words, which we sent if DeadOnSend
-	// is set.
+	// DeadEnd is set if the peer cannot continue because a message failed. That message had DeadWords words, and we
+	// sent it if DeadOnSend is set.
 	DeadEnd, DeadOnSend bool
 	DeadWords           uint32
 	// Rebooted is set if the host has since been rebooted, so that the saved Instants are meaningless.
 	Rebooted bool
 }
 
-// Progress is the last step of an unacknowledged message.
+// Progress is the last step that an unacknowledged message has reached.
 type Progress uint8
 
-// Steps of a message, on both sides. Cleared is the last step of a sender; it begins with the first transmission of
-// DATA. A receiver is at Acknowledged while it transmits the first ACK.
+// These are the steps of a message, for both its sender and its receiver. A sender reaches its last step, Cleared, when
+// it first transmits DATA. A receiver is at Acknowledged while it transmits the first ACK.
 const (
 	NoMessage Progress = iota
 	Requested
@@ -40,9 +41,9 @@ type SavedMessage struct {
 	// Call is the sender's call.
 	Call protocol.Call
 	Tag  uint8
-	// Words is the size of the message in words. It is set only in Out, if Progress is Cleared.
+	// Words is the size of the message in words. It is set only in the field Out, and only if Progress is Cleared.
 	Words uint32
-	// StepTime is the time of the last SEND_REQUEST, or of CLEAR_TO_SEND.
+	// StepTime is the time at which the message reached the step: that of the last SEND_REQUEST or of CLEAR_TO_SEND.
 	StepTime Instant
 }
 
@@ -86,7 +87,8 @@ func (k SavedState) BeforeSending(h protocol.Header) SavedState {
 	return k
 }
 
-// causeWords returns the size of the message that led to a dead end, or 0 if unknown.
+// causeWords returns the size, in words, of the message whose failure led to a dead end. It returns 0 if the size is
+// unknown.
 func causeWords(cause error) uint32 {
 	switch e := cause.(type) { //nolint:errorlint // causes are not wrapped
 	case *PartialError:

@@ -2,16 +2,17 @@ package handshake
 
 import "time"
 
-// A message may have to continue after its caller is gone, because the peer relies on it. Such a message has a deadline
+// A message may have to continue although its caller is gone, because the peer relies on it. It then has a deadline
 // even if none is configured, because other messages of the Pair wait for it.
 
-// detachedDeadline is the deadline for the ACK or DATA of a message whose caller is gone, if none is configured.
+// detachedDeadline limits the wait for ACK or DATA of a message whose caller is gone. It applies if no deadline is
+// configured.
 const detachedDeadline = 10 * time.Second
 
-// DetachSend informs the Pair that the caller of a send is gone, and reports whether the send must continue. If not,
-// cancel it by CancelSend. A send must continue if a deployed node may have received its SEND_REQUEST, because the node
-// would wait forever for DATA after clearing the message. DATA is then sent if the node asks for it, but SEND_REQUEST
-// is not retransmitted. Keep the payload until SendDone, or until CancelSend succeeds.
+// DetachSend informs the Pair that the caller of a send is gone, and reports whether the send must continue. If it need
+// not, cancel it with CancelSend. A send must continue if a deployed node may have received its SEND_REQUEST, because
+// the node would wait forever for DATA after clearing the message. DATA is then sent if the node asks for it, but
+// SEND_REQUEST is not retransmitted. Keep the payload until SendDone, or until CancelSend succeeds.
 func (p *Pair) DetachSend(now Instant, id ID) bool {
 	send := &p.send
 	switch {

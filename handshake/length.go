@@ -30,9 +30,10 @@ func (p *Pair) lengthFits(off, total int64, b []byte) bool {
 		!slices.ContainsFunc(b[left:], func(c byte) bool { return c != 0 })
 }
 
-// longTail reports whether the MPE ends a message of total bytes with a datagram of n bytes at off, which is longer
-// than a full one. Of all the lengths for which this is possible, the MPE does it for every second one. For example, a
-// late copy of DATA of 347 words, which fits into one datagram, cannot be the end of a message of 701 words.
+// longTail reports whether total bytes is the length of a message that the MPE ends with a datagram of n bytes at
+// offset off, longer than a full datagram. Among the lengths for which this is possible, the MPE does it for every
+// second one. For example, a late copy of DATA of 347 words, which fits into one datagram, cannot be the end of a
+// message of 701 words.
 func (p *Pair) longTail(off, total, n int64) bool {
 	mpe := protocol.FPGAShape(true)
 	mpe.MaxDatagram = p.cfg.Shape.MaxDatagram

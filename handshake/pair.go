@@ -11,8 +11,8 @@ type Pair struct {
 	send sending
 	recv receiving
 
-	// deferred is the last SEND_REQUEST that no receive has answered yet; with the OneDeferredHeader quirk, it is the
-	// last unexpected header of any type.
+	// deferred holds the last SEND_REQUEST that no receive has answered yet. With the OneDeferredHeader quirk, it holds
+	// the last unexpected header of any type.
 	deferred         deferredHeader
 	deferredMismatch bool // the deferred SEND_REQUEST does not match the posted receive
 	staleClear       deferredHeader
@@ -32,8 +32,8 @@ type Pair struct {
 	lastSent         sentMessage
 	newSettings      *newSettings // settings that do not apply in both directions yet, or nil
 	requestedAt      Instant      // when our last SEND_REQUEST was sent
-	// inherited is the state left by previous processes of this rank, or nil. resuming is set if the deferred
-	// SEND_REQUEST represents a message that a previous process cleared.
+	// inherited is the state that previous processes of this rank left behind, or nil. The flag resuming is set if the
+	// deferred SEND_REQUEST stands for a message that a previous process has already cleared.
 	inherited *inherited
 	resuming  bool
 }
@@ -46,14 +46,14 @@ type deferredHeader struct {
 	retransmitted bool // its sender has retransmitted this SEND_REQUEST, so it is not a duplicate
 }
 
-// receivedMessage describes the last message received, to recognize its retransmissions.
+// receivedMessage describes the last message received, so that retransmissions of it are recognized.
 type receivedMessage struct {
 	valid   bool
 	call    protocol.Call
 	size    uint32
 	sum     uint32
 	ackedAt Instant
-	// earlyData runs while retransmitted DATA may have crossed with our ACK.
+	// earlyData is a timer. Until it expires, retransmitted DATA may have crossed with our ACK.
 	earlyData    timer
 	equalsRecent bool // the message equals an earlier recent message
 	// answersClear is set if the message answered the last CLEAR_TO_SEND, and answerTime is the time from that
@@ -66,12 +66,13 @@ type receivedMessage struct {
 	reacksSent   int
 }
 
-// sentMessage describes the last message that was sent and acknowledged, to recognize a CLEAR_TO_SEND that asks for it
-// again.
+// sentMessage describes the last message that was sent and acknowledged, so that a CLEAR_TO_SEND that asks for it again
+// is recognized.
 type sentMessage struct {
 	valid bool
 	call  protocol.Call // of the peer's CLEAR_TO_SEND
-	// earlyClear runs while a CLEAR_TO_SEND may be a copy of the last one, or may have crossed with DATA.
+	// earlyClear is a timer. Until it expires, a CLEAR_TO_SEND may be a copy of the last one or may have crossed with
+	// DATA.
 	earlyClear timer
 }
 
@@ -81,7 +82,7 @@ func New(cfg Config) *Pair { return &Pair{cfg: cfg} }
 // Config returns the effective configuration.
 func (p *Pair) Config() Config { return p.cfg }
 
-// Deadline returns the time at which Tick is due, and false if no timer is set.
+// Deadline returns the time at which Tick must be called, and false if no timer is set.
 func (p *Pair) Deadline() (Instant, bool) {
 	var restart timer
 	if p.inherited != nil {
@@ -148,7 +149,8 @@ func (p *Pair) Datagram(now Instant, b []byte, acts []Action) []Action {
 		left := p.recv.remaining()
 		switch {
 		case fits && len(b) == protocol.HeaderLen && left != protocol.HeaderLen:
-			// The expected datagram has another length, so this is a packet.
+			// This datagram does not have the length that the next datagram of the message must have, so it is a packet
+			// of its own.
 		case fits && header.Type == protocol.Data &&
 			(p.recv.holdTimer.armed || p.isRetransmission(header, b[protocol.HeaderLen:])):
 		default:
@@ -195,7 +197,7 @@ func (p *Pair) Header(now Instant, b []byte, acts []Action) []Action {
 	return p.handlePacket(now, h, nil, true, acts)
 }
 
-// expectsPayload reports whether payload without a header may belong to a known message.
+// expectsPayload reports whether payload without a header may belong to the message being received or to the last one.
 func (p *Pair) expectsPayload() bool {
 	return p.recv.state == WaitData || p.lastReceived.valid
 }
@@ -211,8 +213,8 @@ func (p *Pair) checkRanks(h protocol.Header) Reason {
 	return ReasonNone
 }
 
-// handlePacket handles a packet with a valid header. payload is the rest of its datagram; if streamed is set, the
-// payload follows separately instead.
+// handlePacket handles a packet whose header is valid. The parameter payload is the rest of its datagram. If streamed
+// is set, payload is nil, because the payload follows separately.
 func (p *Pair) handlePacket(now Instant, header protocol.Header, payload []byte, streamed bool,
 	acts []Action) []Action {
 	drop := func(r Reason) []Action {
@@ -275,7 +277,7 @@ func (p *Pair) onError(now Instant, header protocol.Header, acts []Action) []Act
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
-// deferHeader keeps h for later use if the Pair defers headers of its type.
+// deferHeader keeps the header h for later use, if the Pair defers headers of its type.
 func (p *Pair) deferHeader(now Instant, h protocol.Header) {
 	if h.Type == protocol.SendRequest || p.cfg.Quirks.OneDeferredHeader {
 		p.deferred = deferredHeader{valid: true, header: h, receivedAt: now}
@@ -306,7 +308,7 @@ func (p *Pair) Reset() {
 	}
 }
 
-// timer is a point in time that may be unset.
+// timer is the time at which something is due. It may be unset.
 type timer struct {
 	armed  bool
 	expiry Instant
@@ -322,7 +324,7 @@ func (t *timer) expire(now Instant) {
 	}
 }
 
-// earliest returns the time of the timer that expires first, and false if none is set.
+// earliest returns the time at which the first of the given timers expires, and false if none of them is set.
 func earliest(timers ...timer) (Instant, bool) {
 	at, ok := Instant(0), false
 	for _, t := range timers {
@@ -333,7 +335,7 @@ func earliest(timers ...timer) (Instant, bool) {
 	return at, ok
 }
 
-// timerAfter returns a timer that expires after d, or an unset one if d is 0.
+// timerAfter returns a timer that expires when d has passed. If d is 0, the timer is unset.
 func timerAfter(now, d Instant) timer {
 	if d <= 0 {
 		return timer{}

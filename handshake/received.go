@@ -2,10 +2,10 @@ package handshake
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// NumTypes is the length of arrays indexed by protocol.Type.
+// NumTypes is the length of arrays that are indexed by protocol.Type.
 const NumTypes = int(protocol.Error) + 1
 
-// packetCounts counts the valid packets from the peer, and their bytes.
+// packetCounts counts the valid packets received from the peer, and the bytes in them.
 type packetCounts struct {
 	packets, bytes [NumTypes]uint64
 }
@@ -18,7 +18,7 @@ func (r *packetCounts) countPacket(t protocol.Type, bytes int) {
 // any reports whether a packet was received.
 func (r *packetCounts) any() bool { return r.packets != [NumTypes]uint64{} }
 
-// countPayload counts payload without a header that came in the given number of datagrams.
+// countPayload counts payload that came without a header, in the given number of datagrams.
 func (r *packetCounts) countPayload(datagrams, bytes int) {
 	r.packets[protocol.Data] += uint64(datagrams)
 	r.bytes[protocol.Data] += uint64(bytes)

@@ -17,7 +17,7 @@ func (p *Pair) Reconfigure(cfg *Config) {
 type newSettings struct {
 	Timing
 	OnPartial
-	// send and recv are set once the settings apply in their direction.
+	// send and recv are set once the new settings apply to sending and to receiving, respectively.
 	send, recv bool
 }
 

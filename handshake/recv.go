@@ -7,10 +7,10 @@ type RecvOp struct {
 	ID ID
 	// Words is the capacity of the buffer in words.
 	Words uint32
-	// Datatype must match the sender's, unless Any is set.
+	// Datatype must equal the datatype of the sender's message, unless Any is set.
 	Datatype protocol.Datatype
 	Any      bool
-	// Tag must match the sender's in a profile with tags, unless AnyTag is set.
+	// Tag must equal the tag of the sender's message if the profile has tags, unless AnyTag is set.
 	Tag    uint8
 	AnyTag bool
 }
@@ -35,20 +35,21 @@ type receiving struct {
 	bytesReceived int64   // payload bytes received
 	lastPayloadAt Instant // when the last of them was received
 	firstBytes    int64   // payload bytes in its first datagram
-	// started is set once the first datagram of a message was received, and remains set while the message is received
-	// again. fingerprint identifies that message.
+	// started is set once the first datagram of a message was received. It remains set if the message has to be
+	// received anew. The field fingerprint identifies the message.
 	started     bool
 	fingerprint fingerprint
-	// holdTimer runs while the message being received may be a copy of an earlier one. heldBack is set if the message
-	// is complete and held back until holdTimer expires.
+	// holdTimer is set if the message being received may be a copy of an earlier one. heldBack is set if the message is
+	// complete but is not delivered until holdTimer expires.
 	holdTimer timer
 	heldBack  bool
-	// answerTime is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. replacedMessage
-	// and replacedTime are the fingerprint and answerTime of a held-back message that another one has replaced.
+	// answerTime is the time from CLEAR_TO_SEND to the message, or 0 if CLEAR_TO_SEND was sent twice. If another
+	// message has replaced a held-back one, replacedMessage and replacedTime are the fingerprint and the answerTime of
+	// the held-back one.
 	answerTime      Instant
 	replacedMessage fingerprint
 	replacedTime    Instant
-	// confirmed is set if DATA or a second SEND_REQUEST shows that the peer is blocked in this send.
+	// confirmed is set if DATA or a second SEND_REQUEST has shown that the peer is blocked in the send of this message.
 	confirmed     bool
 	peerRestarted bool // the peer was restarted since, as in sending
 	resumed       bool // an earlier process cleared the message
@@ -57,7 +58,7 @@ type receiving struct {
 // isActive reports whether the receive has sent CLEAR_TO_SEND and is waiting for DATA.
 func (r *receiving) isActive() bool { return r.state == WaitData || r.state == Receiving }
 
-// remaining returns the number of outstanding payload bytes, without padding.
+// remaining returns the number of payload bytes that have not been received yet, without padding.
 func (r *receiving) remaining() int64 { return int64(r.size)*protocol.WordLen - r.bytesReceived }
 
 // Recv posts a receive. The error is ErrBusy if a receive is already posted, or a *DeadEndError.
@@ -88,7 +89,7 @@ func (p *Pair) answerDeferred(now Instant, acts []Action) []Action {
 	return p.accept(now, p.deferred.header, p.deferred.receivedAt, acts)
 }
 
-// matchesRecv reports whether the call, and in V09 the tag, of a sender's packet match the posted receive.
+// matchesRecv reports whether a sender's packet matches the posted receive in its call and, in profile V09, in its tag.
 func (p *Pair) matchesRecv(h protocol.Header) bool {
 	op := &p.recv.op
 	if p.cfg.Profile == protocol.V09 && !op.AnyTag && h.Tag != op.Tag {
@@ -97,7 +98,8 @@ func (p *Pair) matchesRecv(h protocol.Header) bool {
 	return op.Any || p.cfg.Peer.IntCallsOnly || h.Call == op.Datatype.SendCall()
 }
 
-// accept begins to receive the message that the SEND_REQUEST in header, received at time at, announced.
+// accept begins to receive the message that the SEND_REQUEST in the given header announced. The SEND_REQUEST was
+// received at the time at.
 func (p *Pair) accept(now Instant, header protocol.Header, at Instant, acts []Action) []Action {
 	recv := &p.recv
 	recv.confirmed = p.wasRetransmitted(header)
@@ -219,8 +221,8 @@ func (p *Pair) deferRequest(now Instant, h protocol.Header, acts []Action) []Act
 	return acts
 }
 
-// wasRetransmitted reports whether h is the deferred SEND_REQUEST, and its sender has retransmitted it at the sender's
-// interval.
+// wasRetransmitted reports whether h equals the deferred SEND_REQUEST and the sender is known to have retransmitted it,
+// because it came again at the sender's interval.
 func (p *Pair) wasRetransmitted(h protocol.Header) bool {
 	return p.deferred.valid && p.deferred.header == h && p.deferred.retransmitted
 }
@@ -331,7 +333,8 @@ func (p *Pair) Datagrams(now Instant, b []byte, size int, acts []Action) (int, [
 	return n, acts
 }
 
-// storePayload stores payload, and completes the message if b contains its last byte.
+// storePayload stores a part of a message's payload. If b contains the last byte of the message, storePayload completes
+// the message.
 func (p *Pair) storePayload(now Instant, b []byte, acts []Action) []Action {
 	recv := &p.recv
 	if n := recv.remaining(); int64(len(b)) > n {
@@ -438,7 +441,8 @@ func (p *Pair) tickRecv(now Instant, acts []Action) []Action {
 	return p.sendClear(now, acts, true)
 }
 
-// endRecv ends the receive with err or nil, frees the receiving half, and resumes a send that was held back.
+// endRecv ends the receive with the error err, or successfully if err is nil. The Pair is then ready for another
+// receive, and resumes a send that was held back.
 func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 	recv := p.recv
 	p.freeRecv()
@@ -450,7 +454,7 @@ func (p *Pair) endRecv(now Instant, err error, acts []Action) []Action {
 		Header: p.header(protocol.Data, recv.call, recv.size, recv.tag),
 	})
 	if err == nil && p.send.state == Held {
-		// The peer was in a send, so any CLEAR_TO_SEND that it seemed to send meanwhile was a duplicate.
+		// The peer was in a send all the time, so a CLEAR_TO_SEND that it seemed to send meanwhile was a duplicate.
 		p.staleClear = deferredHeader{}
 	}
 	return p.resumeSend(now, acts)
@@ -504,7 +508,7 @@ func (p *Pair) ExpectedPayload() (offset, left int64, ok bool) {
 	return p.recv.bytesReceived, p.recv.remaining(), true
 }
 
-// RecvWait describes the wait of the posted receive. It returns false if no receive is posted.
+// RecvWait describes what the posted receive is waiting for. It returns false if no receive is posted.
 func (p *Pair) RecvWait() (Wait, bool) {
 	recv := &p.recv
 	if recv.state == Idle {
@@ -521,8 +525,8 @@ func (p *Pair) RecvWait() (Wait, bool) {
 	return wait, true
 }
 
-// Deferred returns the SEND_REQUEST that no receive has answered, and the time at which it was received. A peer whose
-// calls block is then blocked in a send to this rank.
+// Deferred returns the SEND_REQUEST that no receive has answered yet, and the time at which it was received. If the
+// peer's calls block, the peer is blocked in a send to this rank.
 func (p *Pair) Deferred() (h protocol.Header, since Instant, ok bool) {
 	if !p.deferred.valid || p.deferred.header.Type != protocol.SendRequest || p.requestInDoubt() {
 		return protocol.Header{}, 0, false

@@ -13,15 +13,16 @@ import (
 // clock runs at half speed.
 const restartTimeout = 20 * time.Second
 
-// maxCopyDelay is the maximum delay between a packet and a copy of it.
+// maxCopyDelay is the longest time by which a copy of a packet is assumed to arrive after the packet.
 const maxCopyDelay = time.Second
 
 // inherited is the state that a Pair inherits from previous processes of its rank. The Pair keeps it until packets from
 // the peer show that it no longer matters.
 type inherited struct {
 	saved SavedState
-	// data describes DATA of a message that this process has not cleared. proven is set if the DATA is not a late
-	// duplicate: the message was cleared according to saved, or the DATA came again at its sender's interval.
+	// data describes DATA that arrived for a message that this process has not cleared. The flag proven is set if that
+	// DATA is not a late duplicate, either because a previous process cleared the message according to saved, or
+	// because the DATA came again at its sender's interval.
 	data struct {
 		valid, proven bool
 		call          protocol.Call
@@ -29,8 +30,8 @@ type inherited struct {
 		size, sum     uint32
 		at            Instant
 	}
-	// deadline is the time after which an interrupted peer is known to wait forever. startedAt is the start time of
-	// this process.
+	// deadline is the timer after which an interrupted peer is known to wait forever. startedAt is the time at which
+	// this process started.
 	deadline  timer
 	startedAt Instant
 }
@@ -65,7 +66,7 @@ func (p *Pair) Restore(now Instant, state SavedState) {
 	}
 }
 
-// dropInherited discards the state of previous processes, because it no longer matters.
+// dropInherited discards the state left by previous processes, because it no longer matters.
 func (p *Pair) dropInherited(now Instant) {
 	if p.inherited == nil {
 		return
@@ -157,7 +158,7 @@ func (p *Pair) Offer(now Instant, b []byte) bool {
 	return d.proven
 }
 
-// dropOffer discards an offered message for which no receive was posted.
+// dropOffer discards a message that was offered to the caller, but for which no receive was posted.
 func (p *Pair) dropOffer() {
 	if p.resuming {
 		p.deferred, p.resuming = deferredHeader{}, false
@@ -212,7 +213,8 @@ func (p *Pair) tickInherited(now Instant, acts []Action) []Action {
 	return p.abortDeadEnd(now, acts)
 }
 
-// Release starts the operations held back because of a previous process, if the peer has shown that it continues.
+// Release starts the operations that were held back because of a previous process. It does so only if the peer has
+// shown that it continues.
 func (p *Pair) Release(now Instant, acts []Action) []Action {
 	if p.recv.state == WaitRequest && !p.deferredMismatch {
 		acts = p.answerDeferred(now, acts)
@@ -226,15 +228,16 @@ func (p *Pair) Release(now Instant, acts []Action) []Action {
 // ErrRestart matches every *RestartError.
 var ErrRestart = errors.New("this rank was restarted in the middle of an exchange")
 
-// Interrupted is the kind of operation that a restart of this rank has interrupted.
+// Interrupted describes which operation was interrupted when this rank was restarted.
 type Interrupted uint8
 
 const (
-	// InOurSend: the peer may be in the middle of a message from this rank.
+	// InOurSend: a message from this rank was interrupted, and the peer may have received only a part of it.
 	InOurSend Interrupted = iota + 1
-	// InPeerSend: the peer is waiting for CLEAR_TO_SEND or ACK.
+	// InPeerSend: a message from the peer was interrupted, and the peer is waiting for CLEAR_TO_SEND or ACK.
 	InPeerSend
-	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process was running for this rank.
+	// MayWaitForData: the peer may have sent CLEAR_TO_SEND while no process was running for this rank, and may now wait
+	// for DATA.
 	MayWaitForData
 	// MayLackAck: the peer may be waiting for the ACK of a message that this rank has received.
 	MayLackAck
@@ -245,16 +248,17 @@ const (
 type RestartError struct {
 	Local, Remote uint32
 	Interrupted   Interrupted
-	// Words is the size of the message, or 0 if unknown.
+	// Words is the size of the message in words, or 0 if it is unknown.
 	Words uint32
 	// Before is the time from the last step of the exchange to the start of this process, or 0 if unknown. Elapsed is
 	// the time that this process has waited.
 	Before, Elapsed time.Duration
-	// Rebooted is set if the host was rebooted.
+	// Rebooted is set if the host was rebooted, not only the process restarted.
 	Rebooted bool
 }
 
-// restartError returns the error of an operation that has waited for the elapsed time.
+// restartError returns the error of an operation that a restart has interrupted. The parameter elapsed is the time that
+// the operation has waited.
 func (p *Pair) restartError(what Interrupted, elapsed time.Duration) *RestartError {
 	err := &RestartError{Local: p.cfg.Local, Remote: p.cfg.Remote, Interrupted: what, Elapsed: elapsed}
 	e := p.inherited

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// unsolicitedData handles DATA that answers no pending CLEAR_TO_SEND. rest is the number of bytes of the message after
-// this datagram.
+// unsolicitedData handles DATA that arrives although no CLEAR_TO_SEND is pending. The parameter rest is the number of
+// bytes of the message that follow this datagram.
 func (p *Pair) unsolicitedData(
 	now Instant, header protocol.Header, payload []byte, rest int64, streamed bool, acts []Action,
 ) []Action {
@@ -26,7 +26,8 @@ func (p *Pair) unsolicitedData(
 		if !streamed && !p.deferred.valid {
 			acts = p.onSecondData(now, fingerprint{call: header.Call, size: header.Size, sum: checksum(payload)}, header, acts)
 		}
-		// Otherwise the peer has asked to send since, and a stale CLEAR_TO_SEND makes it send this new message.
+		// Otherwise, the peer has sent a SEND_REQUEST since, and has taken a stale CLEAR_TO_SEND for the answer. This
+		// DATA is then a new message.
 		return append(acts, Action{Kind: Drop, Reason: ReasonUnsolicited, Header: header})
 	}
 	acts = append(acts, Action{Kind: Drop, Reason: ReasonDuplicate, Header: header})
@@ -45,7 +46,7 @@ func (p *Pair) unsolicitedData(
 		Action{Kind: Note, Event: Reacked, Header: ack})
 }
 
-// equalsLast reports whether the given DATA equals the last message received.
+// equalsLast reports whether the given DATA has the same content as the last message received.
 func (p *Pair) equalsLast(h protocol.Header, payload []byte) bool {
 	return p.lastReceived.valid && p.lastReceived.call == h.Call && p.lastReceived.size == h.Size &&
 		p.lastReceived.sum == checksum(payload)
@@ -68,5 +69,5 @@ func (p *Pair) isRetransmission(h protocol.Header, payload []byte) bool {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the checksum of b, the payload in a message's first datagram.
+// checksum returns the checksum of b, which is the payload in the first datagram of a message.
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

@@ -31,26 +31,28 @@ type sending struct {
 	dataSent     bool    // DATA was sent at least once
 	writing      bool    // DATA is being sent
 	cleared      bool    // a CLEAR_TO_SEND was received
-	// earlyClear runs while a further CLEAR_TO_SEND may be a duplicate of the last one, or may have crossed with DATA.
+	// earlyClear is a timer. Until it expires, a further CLEAR_TO_SEND may be a duplicate of the last one or may have
+	// crossed with DATA.
 	earlyClear timer
-	// peerRequested is set if the peer has sent SEND_REQUEST since DATA was sent. earlyRequest runs while a further
-	// SEND_REQUEST may be a copy of the first one.
+	// peerRequested is set if the peer has sent SEND_REQUEST since DATA was sent. Until the timer earlyRequest expires,
+	// a further SEND_REQUEST may be a copy of the first one.
 	peerRequested bool
 	earlyRequest  timer
-	// ackHeld is set while a received ACK is held back until holdTimer expires, because it may be a copy of an earlier
-	// ACK. heldAckDelay is the time that the ACK took to arrive.
+	// ackHeld is set while the Pair holds back a received ACK until holdTimer expires, because the ACK may be a copy of
+	// an earlier one. heldAckDelay is the time that the held ACK took to arrive.
 	ackHeld      bool
 	holdTimer    timer
 	heldAckDelay Instant
-	// ambiguousClear is set if the peer may have kept a SEND_REQUEST, so that another CLEAR_TO_SEND may belong to its
-	// next receive.
+	// ambiguousClear is set if the peer may have kept a second SEND_REQUEST for this message. Another CLEAR_TO_SEND may
+	// then belong to the peer's next receive.
 	ambiguousClear bool
 	// peerRestarted is set if the peer was restarted, so that it does not wait for the rest of the message.
 	peerRestarted bool
-	// neverReceived is set if no packet was ever received from the peer, so that deadline comes from FirstDeadline.
+	// neverReceived is set if no packet was ever received from the peer, so that Timing.FirstDeadline determines the
+	// deadline.
 	neverReceived bool
-	// peerAwaitsData is set if the peer may be waiting for DATA from an earlier process, and so may never answer
-	// SEND_REQUEST.
+	// peerAwaitsData is set if the peer may be waiting for DATA that an earlier process of this rank should have sent.
+	// The peer may then never answer SEND_REQUEST.
 	peerAwaitsData bool
 	detached       bool // DetachSend was called, because the caller is gone
 }
@@ -59,7 +61,8 @@ const (
 	// crossingWindow is the time after DATA within which a CLEAR_TO_SEND may have crossed with the DATA. It is shorter
 	// than the time after which a deployed node asks again.
 	crossingWindow = deployedFirst / 2
-	// promptWindow is the time within which a peer answers a SEND_REQUEST if its receive is already posted.
+	// promptWindow is the time within which a peer is assumed to answer a SEND_REQUEST if its receive is already
+	// posted.
 	promptWindow = 10 * time.Millisecond
 )
 
@@ -95,7 +98,7 @@ func (p *Pair) Send(now Instant, op SendOp, acts []Action) ([]Action, error) {
 	return p.startSend(now, acts), nil
 }
 
-// startSend sends the SEND_REQUEST of a message that is not held back, and starts the wait for CLEAR_TO_SEND.
+// startSend starts a message that is not held back: it sends SEND_REQUEST and begins to wait for CLEAR_TO_SEND.
 func (p *Pair) startSend(now Instant, acts []Action) []Action {
 	send := &p.send
 	send.state, send.stateSince, send.timeouts = WaitClear, now, 0
@@ -127,7 +130,8 @@ func (p *Pair) startSend(now Instant, acts []Action) []Action {
 	return p.useStale(now, acts)
 }
 
-// useStale sends DATA if the peer has already cleared this send by a CLEAR_TO_SEND that seemed stale.
+// useStale sends DATA if the peer has already cleared this send. The CLEAR_TO_SEND arrived earlier, and seemed to be a
+// stale one.
 func (p *Pair) useStale(now Instant, acts []Action) []Action {
 	stale := p.staleClear
 	p.staleClear = deferredHeader{}
@@ -223,8 +227,8 @@ func (p *Pair) provesLoss(now Instant) bool {
 	return p.retransmitsOnClear() && !s.ambiguousClear && !early && !s.writing
 }
 
-// untilRetransmit returns a timer that runs until the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST that was
-// just received. It is a tenth shorter than the peer's timeout, to allow for clock differences and transit.
+// untilRetransmit returns a timer that expires when the peer may retransmit the CLEAR_TO_SEND or SEND_REQUEST just
+// received. It expires a tenth sooner than the peer's timeout, to allow for clock differences and transit.
 func (p *Pair) untilRetransmit(now Instant) timer {
 	return timerAfter(now, p.cfg.Peer.RetransmitsClear*9/10)
 }
@@ -331,12 +335,13 @@ func (p *Pair) requestWhileHeld(now Instant, acts []Action) []Action {
 	return p.transmitRequest(now, acts)
 }
 
-// matchesClear reports whether h is the CLEAR_TO_SEND that the send waits for.
+// matchesClear reports whether the packet with header h is the CLEAR_TO_SEND that the send is waiting for.
 func (p *Pair) matchesClear(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.matchesSend(h)
 }
 
-// matchesSend reports whether the call of a receiver's packet matches the message being sent, and in V09 also its tag.
+// matchesSend reports whether a receiver's packet matches the message being sent in its call and, in profile V09, in
+// its tag.
 func (p *Pair) matchesSend(h protocol.Header) bool {
 	if p.cfg.Profile == protocol.V09 && h.Tag != p.send.op.Tag {
 		return false
@@ -496,7 +501,8 @@ func (p *Pair) completeSend(now Instant, acts []Action) []Action {
 	return p.endSend(now, nil, acts)
 }
 
-// endSend ends the send with err or nil, frees the sending half, and starts a receive that was held back.
+// endSend ends the send with the error err, or successfully if err is nil. The Pair is then ready for another send, and
+// starts a receive that was held back.
 func (p *Pair) endSend(now Instant, err error, acts []Action) []Action {
 	send := p.send
 	p.send = sending{}
@@ -538,7 +544,7 @@ func (p *Pair) UnansweredClear() (h protocol.Header, since Instant, ok bool) {
 	return p.unansweredClear.header, p.unansweredClear.receivedAt, p.unansweredClear.valid
 }
 
-// SendWait describes the wait of the current send. It returns false if no message is being sent.
+// SendWait describes what the current send is waiting for. It returns false if no message is being sent.
 func (p *Pair) SendWait() (Wait, bool) {
 	send := &p.send
 	if send.state == Idle {

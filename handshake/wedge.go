@@ -6,9 +6,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Errors in WouldWedge notes. They describe packets that a stand-in can handle and a deployed FPGA cannot: after such a
-// packet, the FPGA waits forever, or stores wrong words in this message or the next. Section 10 of the protocol page
-// lists these traps. For one of them, a message longer than its receive, a stand-in returns a *TruncatedError instead.
+// These errors appear in WouldWedge notes. They describe packets that a stand-in can handle and a deployed FPGA cannot:
+// after such a packet, the FPGA waits forever, or stores wrong words in this message or the next. Section 10 of the
+// protocol page lists these traps. For one of them, a message longer than its receive, a stand-in returns a
+// *TruncatedError instead.
 var (
 	// errWedgeShort: an FPGA reads a header in two halves of 16 bytes, and takes the beginning of the next datagram for
 	// the second half.
@@ -41,11 +42,12 @@ func (p *Pair) noteShort(b []byte, acts []Action) []Action {
 	return p.noteWedge(protocol.Header{}, errWedgeShort, acts)
 }
 
-// halfHeaderLen is the number of bytes that the deployed MPE reads at a time.
+// halfHeaderLen is half the length of a header, which is the number of bytes that the deployed MPE reads at a time.
 const halfHeaderLen = 16
 
-// answersCancelled reports whether h may answer the SEND_REQUEST of a send that was canceled or failed. Such an answer
-// is no mistake of the peer, because only a stand-in's send can end like that, not a deployed FPGA's.
+// answersCancelled reports whether the packet with header h may answer the SEND_REQUEST of a send that was canceled or
+// failed. Such an answer is no mistake of the peer, because a stand-in's send can end like that, although a deployed
+// FPGA's cannot.
 func (p *Pair) answersCancelled(h protocol.Header) bool {
 	return h.Type == protocol.ClearToSend && p.clearPending
 }

@@ -12,9 +12,9 @@ import (
 // revocation is not acknowledged: if it is lost, the peer continues the message, and its next packet is answered by
 // another revocation.
 
-// requestNumbers holds the numbers of SEND_REQUESTs, and whether the peer uses them.
+// requestNumbers holds the numbers that SEND_REQUESTs carry, and records whether the peer uses such numbers.
 type requestNumbers struct {
-	// next is the number in our next SEND_REQUEST: the number of SEND_REQUESTs revoked so far.
+	// next is the number that our next SEND_REQUEST carries. It equals the number of SEND_REQUESTs revoked so far.
 	next uint32
 	// revokedClear is the number plus 1 of the SEND_REQUEST whose CLEAR_TO_SEND we revoked last. It is 0 once we have
 	// cleared another SEND_REQUEST.
@@ -27,15 +27,15 @@ type requestNumbers struct {
 	lastUnnumbered          Instant
 }
 
-// maxUnnumbered is the number of answers without a number that show that the peer uses no numbers. A single one may be
-// late.
+// maxUnnumbered is the number of answers without a number after which the peer is assumed to use no numbers. A single
+// such answer proves nothing, because it may be late.
 const maxUnnumbered = 3
 
-// answerSpacing is the minimum time between two answers without a number for both to count. Of two closer answers, one
-// may be a duplicate.
+// answerSpacing is the minimum time between two answers without a number, if both are to count. Of two closer answers,
+// one may be a duplicate.
 const answerSpacing = 50 * time.Millisecond
 
-// errRevoked is the error of a send whose caller was gone when the peer revoked its CLEAR_TO_SEND.
+// errRevoked is the error of a send that ended because the peer revoked its CLEAR_TO_SEND after the caller was gone.
 var errRevoked = errors.New("the peer has revoked its CLEAR_TO_SEND")
 
 func (n *requestNumbers) reset() { n.usedByPeer, n.unsupported, n.unnumbered = false, false, 0 }
@@ -50,7 +50,7 @@ func (p *Pair) sendNumber() uint32 {
 	return p.numbers.next
 }
 
-// answersRevoked reports whether a CLEAR_TO_SEND answers a revoked SEND_REQUEST.
+// answersRevoked reports whether a CLEAR_TO_SEND answers a SEND_REQUEST that we have revoked.
 func (p *Pair) answersRevoked(now Instant, h protocol.Header) bool {
 	numbers := &p.numbers
 	switch {
@@ -86,7 +86,7 @@ func (p *Pair) transmitRevocation(t protocol.Type, number uint32, tag uint8, act
 	return append(acts, Action{Kind: Transmit, Header: p.header(t, protocol.Barrier, number+1, tag)})
 }
 
-// isRevocation reports whether a packet revokes another one.
+// isRevocation reports whether the packet revokes an earlier SEND_REQUEST or CLEAR_TO_SEND.
 func (p *Pair) isRevocation(h protocol.Header) bool {
 	return p.cfg.Peer.NumbersRequests && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
 }
@@ -107,7 +107,8 @@ func (p *Pair) onRevocation(now Instant, header protocol.Header, acts []Action) 
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
-// onRequestRevoked frees a receive whose cleared message will not come.
+// onRequestRevoked ends a receive whose message was cleared but will not come, because the peer has revoked its
+// SEND_REQUEST.
 func (p *Pair) onRequestRevoked(now Instant, h protocol.Header, acts []Action) []Action {
 	id := p.recv.op.ID
 	acts = append(acts, Action{Kind: Note, ID: id, Event: Withdrawn, Header: h}, Action{Kind: Repost, ID: id})

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Sizes of the payload of an ACK in the extended profile (E25).
+// These constants are the sizes of the payload of an ACK in the extended profile (E25).
 const (
-	// AckLen is the length of the payload without ranges, in bytes.
+	// AckLen is the length in bytes of an ACK's payload if it contains no ranges.
 	AckLen = 12
-	// AckRangeLen is the length of a range in bytes.
+	// AckRangeLen is the length in bytes of each range in an ACK's payload.
 	AckRangeLen = 8
 	// MaxAckRanges is the maximum number of ranges in an ACK.
 	MaxAckRanges = 32
 )
 
-// AckInfo is the payload of an ACK in the extended profile.
+// AckInfo is the decoded payload of an ACK in the extended profile.
 type AckInfo struct {
 	// MessageLimit is the number of the first message that the receiver of the ACK may not send yet. EagerLimit is the
 	// total number of eager bytes that the receiver may send in the session, modulo 2³² (E20).
@@ -24,11 +24,11 @@ type AckInfo struct {
 	// Delay is the time from the arrival of the newest acknowledged packet to the sending of this ACK. On the wire it
 	// is a whole number of microseconds, up to 71 minutes.
 	Delay time.Duration
-	// Ranges are the packets received beyond Acknowledged, in ascending order.
+	// Ranges lists, in ascending order, the packets that were received beyond the first missing one.
 	Ranges []Range
 }
 
-// Range is a run of packet numbers, from First up to but excluding End.
+// Range is a range of consecutive packet numbers, from First up to but excluding End.
 type Range struct{ First, End uint32 }
 
 // String prints the range as "14..16", or "14" for a single packet.

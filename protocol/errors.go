@@ -2,22 +2,22 @@ package protocol
 
 import "fmt"
 
-// DefectKind is the kind of defect of a header. Counters and log fields use the names of the kinds.
+// DefectKind describes what is wrong with a header. Counters and log fields use the names of the kinds.
 type DefectKind uint8
 
-// Defects of a header, and of a packet of the extended profile.
+// These are the possible defects of a header, and of a packet of the extended profile.
 const (
 	// DefectNone: the header is valid.
 	DefectNone DefectKind = iota
 	// DefectShort: the packet is shorter than a header. Offset is its length in bytes.
 	DefectShort
-	// DefectStartMark and DefectEndMark: a byte of the mark is not 0x96.
+	// DefectStartMark and DefectEndMark: a byte of the start mark or of the end mark is not 0x96.
 	DefectStartMark
 	DefectEndMark
 	// DefectReserved: a byte that must be zero is not. Deployed nodes drop such a packet silently. In the extended
 	// profile, byte 18 is not ExtVersion, or a reserved bit of byte 19 has the wrong value.
 	DefectReserved
-	// DefectCall and DefectType: the protocol page does not define the value of the call or type.
+	// DefectCall and DefectType: the protocol page does not define the value in the field for the call or the type.
 	DefectCall
 	DefectType
 	// DefectLength: the payload length differs from the one in the header. DefectChecksum: the packet was corrupted in
@@ -42,20 +42,20 @@ func (k DefectKind) String() string {
 // Defect describes the first invalid byte of a header.
 type Defect struct {
 	Kind DefectKind
-	// Offset is the offset of the byte in the header, 0–79. For DefectShort, it is the number of bytes present.
+	// Offset is the position of the invalid byte in the header, 0–79. For DefectShort, it is the length of the packet.
 	Offset uint8
-	// Got is the actual byte, and Want the expected one if only one value is valid. For DefectShort, Want is
-	// ExtHeaderLen if a header of the extended profile was expected.
+	// Got is the actual value of the invalid byte. Want is the expected value, if only one is valid. For DefectShort,
+	// Want is ExtHeaderLen if a header of the extended profile was expected.
 	Got, Want byte
-	// For DefectLength and DefectChecksum, Got32 is the number in the header, and Want32 the number computed from the
-	// packet.
+	// Got32 and Want32 are used for DefectLength and DefectChecksum: Got32 is the number in the header, and Want32 the
+	// number computed from the packet.
 	Got32, Want32 uint32
 }
 
 // OK reports whether there is no defect.
 func (d Defect) OK() bool { return d.Kind == DefectNone }
 
-// Err returns d as a *HeaderError, or nil if there is no defect.
+// Err returns the defect as a *HeaderError, or nil if there is no defect.
 func (d Defect) Err() error {
 	if d.OK() {
 		return nil
@@ -95,7 +95,7 @@ func (e *HeaderError) Error() string {
 	return "zrlmpi header: " + e.Kind.String()
 }
 
-// Is reports whether target is a HeaderError of the same kind.
+// Is reports whether target is a HeaderError with the same kind of defect.
 func (e *HeaderError) Is(target error) bool {
 	t, ok := target.(*HeaderError)
 	return ok && t.Kind == e.Kind

@@ -20,7 +20,7 @@ func extChecksum(header *[ExtHeaderLen]byte, payload []byte) uint32 {
 	return crc32.Update(sum, castagnoli, payload)
 }
 
-// extHeaderSumGeneric returns the CRC-32C of a header as if its checksum field were 0.
+// extHeaderSumGeneric returns the CRC-32C of a header. The checksum field itself counts as 0.
 func extHeaderSumGeneric(header *[ExtHeaderLen]byte) uint32 {
 	sum := crc32.Update(0, castagnoli, header[:offChecksum])
 	sum = crc32.Update(sum, castagnoli, noChecksum[:])

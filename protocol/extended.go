@@ -13,18 +13,18 @@ import (
 const (
 	// ExtHeaderLen is the length of a header of the extended profile in bytes.
 	ExtHeaderLen = 80
-	// ExtVersion is the value of byte 18 in every packet.
+	// ExtVersion is the version of the extended profile. Byte 18 of every packet contains it.
 	ExtVersion = 0xE2
 	// MaxUDPDatagram is the maximum length of a UDP datagram over IPv4, in bytes (E1).
 	MaxUDPDatagram = 65507
-	// MaxStreamPayload is the maximum length of a packet's payload on a stream, in bytes (E1).
+	// MaxStreamPayload is the maximum length, in bytes, of the payload that a packet may have on a stream (E1).
 	MaxStreamPayload = 32768
-	// MaxExtTag is the largest tag, 2³¹ − 1.
+	// MaxExtTag is the largest tag that the extended profile allows, 2³¹ − 1.
 	MaxExtTag = 1<<31 - 1
 )
 
-// ExtFlags are bits 0–5 of byte 19. They do not include bit 7, which is always set on the wire, nor bit 6, which is
-// never set.
+// ExtFlags holds bits 0–5 of byte 19 in a header of the extended profile. Bit 7, which is always set on the wire, and
+// bit 6, which is never set, are not included.
 type ExtFlags uint8
 
 // Flags of a packet.
@@ -39,7 +39,7 @@ const (
 	FlagHello
 	// FlagRetransmit marks a retransmission: a packet with the same number was sent before (E29).
 	FlagRetransmit
-	// FlagPlain limits the checksum to the header (E43).
+	// FlagPlain marks a packet whose checksum covers only the header (E43).
 	FlagPlain
 	extFlagsEnd
 )
@@ -68,7 +68,7 @@ func (f ExtFlags) String() string {
 	return s
 }
 
-// ErrorCode is the code of an ERROR packet, in its tag field.
+// ErrorCode is the reason for which an ERROR packet was sent. The tag field of the packet contains it.
 type ErrorCode uint32
 
 // Error codes of section 14.
@@ -88,7 +88,7 @@ const (
 
 var errorCodeNames = [numErrorCodes]string{"", "cancel", "canceled", "too long", "close", "aborted"}
 
-// String returns the code's name in section 14.
+// String returns the name that section 14 uses for the code.
 func (c ErrorCode) String() string {
 	if c > 0 && c < numErrorCodes {
 		return errorCodeNames[c]
@@ -99,21 +99,22 @@ func (c ErrorCode) String() string {
 // ExtHeader is a decoded header of the extended profile. PutExtended writes the marks, the version, the size field, the
 // payload length and the checksum, and ParseExtended checks them.
 type ExtHeader struct {
-	// Dst and Src are the ranks of the packet's receiver and sender.
+	// Dst is the rank to which the packet is addressed, and Src the rank that sent it.
 	Dst, Src uint32
-	// Call is SEND_x in packets from the sender of a message, RECV_x in packets from its receiver, and RECV_INT in ACK.
+	// Call is SEND_x if the packet comes from the sender of a message, and RECV_x if it comes from the receiver. In ACK
+	// it is RECV_INT.
 	Call  Call
 	Type  Type
 	Flags ExtFlags
-	// Session is the session of the packet's sender, never 0. PeerSession is the session of its receiver, or 0 while
-	// the sender does not know it (E5–E8).
+	// Session is the session of the rank that sent the packet; it is never 0. PeerSession is the session of the rank to
+	// which it is addressed, or 0 while the sender does not know it (E5–E8).
 	Session, PeerSession Session
-	// Number is the packet number, from 1 up, or 0 in an unnumbered packet (E3).
+	// Number is the packet number, which starts at 1. It is 0 in an unnumbered packet (E3).
 	Number uint32
-	// Acknowledged is the number of the first packet that this packet's sender has not received yet.
+	// Acknowledged is the lowest packet number that the sender of this packet has not received yet.
 	Acknowledged uint32
-	// Message is the number of the packet's message, from 1 up in each session and direction, or 0 in a packet that
-	// belongs to no message.
+	// Message is the number of the message to which the packet belongs, or 0 if it belongs to none. Messages are
+	// numbered from 1 up in each session and direction.
 	Message uint32
 	// Comm is the communicator of the message.
 	Comm uint32
@@ -127,8 +128,8 @@ type ExtHeader struct {
 	// Offset is the offset of the payload in the message or report, in bytes. In an ACK that carries no part of a
 	// report, it is the payload length of a probe (E35), or 0.
 	Offset uint32
-	// Clock is the send time of a numbered packet or HELLO, by its sender's clock. In any other ACK it is the Clock of
-	// the packet that its sender received last (E25).
+	// Clock is the time, by its sender's clock, at which a numbered packet or HELLO was sent. In any other ACK, it is
+	// the Clock of the packet that the ACK's sender received last (E25).
 	Clock uint32
 }
 
@@ -139,18 +140,18 @@ type Session uint64
 // String returns s as 16 hexadecimal digits.
 func (s Session) String() string { return fmt.Sprintf("%016x", uint64(s)) }
 
-// MarshalText returns String. A Session is a string in JSON, because many programs read JSON numbers with only 53 bits
-// of precision.
+// MarshalText returns the text that String returns. A Session is a string in JSON, because many programs read JSON
+// numbers with only 53 bits of precision.
 func (s Session) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText sets s from the output of MarshalText.
+// UnmarshalText sets s to the session whose MarshalText returned the given text.
 func (s *Session) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 16, 64)
 	*s = Session(n)
 	return err
 }
 
-// Code returns the error code of an ERROR packet.
+// Code returns the error code that an ERROR packet contains.
 func (h *ExtHeader) Code() ErrorCode { return ErrorCode(h.Tag) }
 
 // IsNumbered reports whether the packet has a number, so that it is retransmitted until it is acknowledged (E3).
@@ -175,8 +176,8 @@ func (h *ExtHeader) Report() (number uint32, ok bool) {
 	return h.Tag, h.Type == Ack && h.Tag != 0 && h.Flags&FlagHello == 0
 }
 
-// Size returns the value of the frame's size field. In SEND_REQUEST and DATA it is the length of the whole message in
-// words, rounded up; in other packets it is 0.
+// Size returns the value for the size field of the frame. In SEND_REQUEST and DATA, it is the length of the whole
+// message in words, rounded up. In other packets, it is 0.
 func (h *ExtHeader) Size() uint32 {
 	if h.Type != SendRequest && h.Type != Data {
 		return 0
@@ -184,7 +185,7 @@ func (h *ExtHeader) Size() uint32 {
 	return uint32((uint64(h.Length) + WordLen - 1) / WordLen)
 }
 
-// Frame returns the header as tools for the other profiles decode it.
+// Frame returns the header in the form in which tools for the other profiles decode it.
 func (h *ExtHeader) Frame() Header {
 	return Header{Dst: h.Dst, Src: h.Src, Size: h.Size(), Call: h.Call, Type: h.Type}
 }

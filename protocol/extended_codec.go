@@ -2,7 +2,7 @@ package protocol
 
 import "encoding/binary"
 
-// Byte offsets of the additional fields of the extended profile.
+// These are the byte offsets of the fields that only headers of the extended profile have.
 const (
 	offVersion     = 18
 	offFlags       = 19
@@ -20,7 +20,7 @@ const (
 	offClock       = 76
 )
 
-// VersionOffset is the offset of the version in a packet of the extended profile.
+// VersionOffset is the offset of the byte that contains the version in a packet of the extended profile.
 const VersionOffset = offVersion
 
 // IsExtended reports whether b begins like a packet of the extended profile: with the start mark, the version and bit 7
@@ -39,7 +39,7 @@ func PutExtended(b []byte, hdr *ExtHeader, payload ...[]byte) {
 	for _, part := range payload {
 		length += len(part)
 	}
-	// Write two fields at a time, because the CRC instruction reads them in this size.
+	// Two fields are written at a time, because the CRC instruction reads them in this size.
 	putUint32Pair(header[0:], markWord, hdr.Dst)
 	putUint32Pair(header[offSrc:], hdr.Src, hdr.Size())
 	putUint32Pair(header[offCall:],
@@ -139,7 +139,7 @@ func ParseExtendedHeader(b []byte) (h ExtHeader, payload uint32, d Defect) {
 	return h, binary.LittleEndian.Uint32(b[offPayload:]), checkExtFields(b)
 }
 
-// Decode decodes a header. It does not check for defects.
+// Decode decodes a header without checking it for defects.
 func (h *ExtHeader) Decode(b *[ExtHeaderLen]byte) {
 	h.Dst = binary.LittleEndian.Uint32(b[offDst:])
 	h.Src = binary.LittleEndian.Uint32(b[offSrc:])
@@ -180,7 +180,7 @@ func checkExtVersion(b []byte) Defect {
 	return Defect{}
 }
 
-// checkExtFields checks the call, the type and the reserved flags. These checks follow the check of the checksum.
+// checkExtFields checks the call, the type and the reserved flags. It is called after the checksum was verified.
 func checkExtFields(b []byte) Defect {
 	if Call(b[offCall]) >= numCalls {
 		return Defect{Kind: DefectCall, Offset: offCall, Got: b[offCall]}
@@ -194,7 +194,7 @@ func checkExtFields(b []byte) Defect {
 	return Defect{}
 }
 
-// parseExtFrame implements Profile.Parse for Extended. The caller has checked the marks.
+// parseExtFrame implements Profile.Parse for the profile Extended. The caller has already checked the marks.
 func parseExtFrame(b []byte) (Header, Defect) {
 	if d := checkExtVersion(b); !d.OK() {
 		return Header{}, d

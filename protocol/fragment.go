@@ -23,8 +23,8 @@ const LineLen = 8
 // requires.
 func CPUShape() Shape { return Shape{MaxDatagram: MaxDatagram} }
 
-// FPGAShape returns the Shape of the deployed MPE. longTail is false for a shell that splits a datagram of 1424
-// bytes into one of 1416 and one of 8.
+// FPGAShape returns the Shape that the deployed MPE uses. Set longTail to false for a shell that splits a datagram of
+// 1424 bytes into one of 1416 and one of 8.
 func FPGAShape(longTail bool) Shape {
 	return Shape{MaxDatagram: MaxDatagram, PadLines: true, LongTail: longTail}
 }
@@ -42,9 +42,9 @@ func (s Shape) PayloadBytes(words uint32) int64 {
 	return n
 }
 
-// PayloadAt returns the number of payload bytes in the datagram that starts at payload offset off. total is the result
-// of PayloadBytes. PayloadAt returns 0 if off is past the last datagram, and also for the only datagram of an empty
-// message, at offset 0.
+// PayloadAt returns the number of payload bytes in the datagram that starts at offset off of the payload. The parameter
+// total is the result of PayloadBytes. PayloadAt returns 0 if off is past the last datagram, and also for the only
+// datagram of an empty message.
 func (s Shape) PayloadAt(off, total int64) int64 {
 	room := int64(s.MaxDatagram)
 	if off == 0 {
@@ -79,7 +79,7 @@ func (s Shape) NumDatagrams(words uint32) int64 {
 		return 1
 	}
 	n := 1 + (rest+int64(s.MaxDatagram)-1)/int64(s.MaxDatagram)
-	// A long tail avoids a datagram with a single line.
+	// The last datagram may be longer, so that no further datagram is needed for a single line.
 	if s.LongTail && rest%int64(s.MaxDatagram) == LineLen && rest > LineLen &&
 		(total+HeaderLen)%(2*LineLen) == 0 {
 		n--

@@ -6,7 +6,7 @@ import "fmt"
 // packets consist of a header alone, whatever their size field is. The protocol page covers only UDP, and upstream does
 // not support TCP, so only zrlmpid uses this framing.
 
-// StreamPayload returns the number of payload bytes that follow h on a stream.
+// StreamPayload returns the number of payload bytes that follow the header h on a stream.
 func (h Header) StreamPayload() int64 {
 	if h.Type != Data {
 		return 0
@@ -14,8 +14,8 @@ func (h Header) StreamPayload() int64 {
 	return int64(h.Size) * WordLen
 }
 
-// CheckStreamPayload returns a *PayloadError if length, in bytes, differs from the size in h. After a payload of the
-// wrong length, the receiver could not find the next header.
+// CheckStreamPayload returns a *PayloadError if the given length, in bytes, differs from the size in the header h.
+// After a payload of the wrong length, the receiver could not find the next header.
 func (h Header) CheckStreamPayload(length int) error {
 	if int64(length) != h.StreamPayload() {
 		return &PayloadError{Header: h, Length: length}
@@ -26,9 +26,9 @@ func (h Header) CheckStreamPayload(length int) error {
 // FrameError reports an invalid header on a stream. The rest of the stream cannot be decoded, so the caller should
 // close the stream.
 type FrameError struct {
-	// Offset is the position of the offending header in the stream, in bytes.
+	// Offset is the position, in bytes, at which the invalid header begins in the stream.
 	Offset int64
-	// Err is a *HeaderError, a *SizeError, or a *StreamPayloadError.
+	// Err describes the error. It is a *HeaderError, a *SizeError, or a *StreamPayloadError.
 	Err error
 }
 
@@ -61,10 +61,10 @@ func (e *SizeError) Error() string {
 		e.Max)
 }
 
-// PayloadError reports that a payload was not sent, because its length differs from the size in its header.
+// PayloadError reports that a payload was not sent because its length differs from the size that its header announces.
 type PayloadError struct {
 	Header Header
-	// Length is the length of the payload in bytes.
+	// Length is the actual length of the payload in bytes.
 	Length int
 }
 

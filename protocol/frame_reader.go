@@ -18,13 +18,15 @@ type FrameReader struct {
 	offset   int64
 	profile  Profile
 	maxWords uint32
-	// current is the last header, and remaining the number of bytes of its payload still to be read.
+	// current is the header that was read last, and remaining is the number of bytes of its payload that have not been
+	// read yet.
 	current   Header
 	remaining int64
 	err       error
 }
 
-// NewFrameReader returns a reader of the packets on r. It rejects DATA headers of more than maxWords words.
+// NewFrameReader returns a FrameReader that reads packets from r. It rejects DATA headers that announce more than
+// maxWords words.
 func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader {
 	return &FrameReader{reader: bufio.NewReaderSize(r, FrameBuffer), profile: profile, maxWords: maxWords}
 }
@@ -33,12 +35,12 @@ func NewFrameReader(r io.Reader, profile Profile, maxWords uint32) *FrameReader 
 type Frame struct {
 	// Header is the header itself, or the header of the packet that the payload belongs to.
 	Header Header
-	// IsPayload distinguishes a piece of payload from a header.
+	// IsPayload is set if the Frame is a piece of payload, and not a header.
 	IsPayload bool
 	// Bytes holds the HeaderLen bytes of the header, or 1 to FrameBuffer bytes of payload. It is valid until the next
 	// call of Next.
 	Bytes []byte
-	// Remaining is the number of payload bytes of this packet that follow Bytes.
+	// Remaining is the number of payload bytes of the packet that follow this Frame.
 	Remaining int64
 }
 
@@ -89,14 +91,14 @@ func (f *FrameReader) readPayload() (Frame, error) {
 	return Frame{Header: f.current, IsPayload: true, Bytes: b, Remaining: f.remaining}, nil
 }
 
-// consume consumes n bytes that Peek has returned. They remain valid until the next read.
+// consume marks as read the first n bytes that Peek has returned. They remain valid until the next read.
 func (f *FrameReader) consume(n int) {
 	_, _ = f.reader.Discard(n) // the bytes are buffered
 	f.offset += int64(n)
 }
 
-// endError converts an error from the underlying reader to an error for the caller of Next. have is the number of bytes
-// of a header that were read before the error.
+// endError converts an error of the underlying reader to the error that Next returns. The parameter have is the number
+// of bytes of a header that were read before the error.
 func (f *FrameReader) endError(err error, have int) error {
 	switch {
 	case !errors.Is(err, io.EOF):

@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// Sizes and numbers fixed by the protocol page and the deployed nodes.
+// These sizes and numbers are fixed by the protocol page and by the deployed nodes.
 const (
-	// Mark is the byte that fills bytes 0–3 and 28–31 of every header.
+	// Mark is the value of bytes 0–3 and 28–31 in every header.
 	Mark = 0x96
 	// HeaderLen is the length of a header in bytes. Handshake packets consist of a header alone.
 	HeaderLen = 32
-	// Port is the port of every rank, for UDP and for zrlmpid's TCP.
+	// Port is the port that every rank uses for UDP, and zrlmpid also for TCP.
 	Port = 2718
-	// WordLen is the length of a word in bytes. Sizes on the wire are in words.
+	// WordLen is the length of a word in bytes. The sizes in headers are counted in words.
 	WordLen = 4
-	// MaxDatagram is the length in bytes, including the header, of the longest datagram that deployed nodes send. The
-	// VXLAN of the deployed network carries no longer one.
+	// MaxDatagram is the length, in bytes and including the header, of the longest datagram that deployed nodes send.
+	// The VXLAN of the deployed network carries no longer datagrams.
 	MaxDatagram = 1416
-	// MaxRanksFPGA and MaxRanksCPU are the maximum numbers of ranks in a cluster that the deployed FPGA and upstream's
-	// CPU library support.
+	// MaxRanksFPGA and MaxRanksCPU are the largest numbers of ranks in a cluster that the deployed FPGA and upstream's
+	// CPU library, respectively, support.
 	MaxRanksFPGA = 64
 	MaxRanksCPU  = 128
 )
@@ -40,7 +40,7 @@ const markWord = 0x96969696
 
 // Header is a decoded ZRLMPI header.
 type Header struct {
-	// Dst and Src are the ranks of the packet's receiver and sender.
+	// Dst is the rank to which the packet is addressed, and Src the rank that sent it.
 	Dst, Src uint32
 	// Size is the length of the message in words, without the header. Deployed nodes set it in DATA, and send 0 in
 	// every other packet.
@@ -66,7 +66,7 @@ func (h Header) String() string {
 	return s
 }
 
-// Profile is a dialect of the header. Two ranks that communicate must be configured with the same Profile.
+// Profile is a variant of the header format. Two ranks that communicate must be configured with the same Profile.
 type Profile uint8
 
 const (
@@ -84,7 +84,7 @@ const (
 
 var profileNames = [numProfiles]string{"cloudfpga", "v0.9", "extended"}
 
-// String returns the profile's name in configuration files.
+// String returns the name that configuration files use for the profile.
 func (p Profile) String() string {
 	if p < numProfiles {
 		return profileNames[p]
@@ -153,7 +153,7 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 	if p == V09 {
 		from = offReserved
 	}
-	// Compare bytes 20–27 at once, and bytes 18 and 19 separately.
+	// Bytes 20–27 are compared at once, and bytes 18 and 19 separately.
 	if b[offReserved] != 0 || (from == offTag && b[offTag] != 0) ||
 		binary.LittleEndian.Uint64(b[offReserved+1:]) != 0 {
 		return Header{}, firstMismatch(b, from, offEnd, 0, DefectReserved)
@@ -175,13 +175,13 @@ func (p Profile) Parse(b []byte) (Header, Defect) {
 	return header, Defect{}
 }
 
-// Decode decodes the header at the start of b. The error is a *HeaderError.
+// Decode decodes the header at the start of b. If the header is invalid, the error is a *HeaderError.
 func (p Profile) Decode(b []byte) (Header, error) {
 	h, d := p.Parse(b)
 	return h, d.Err()
 }
 
-// firstMismatch returns a Defect of the given kind for the first byte in b[from:to] that is not want.
+// firstMismatch returns a Defect of the given kind that describes the first byte in b[from:to] whose value is not want.
 func firstMismatch(b []byte, from, to int, want byte, kind DefectKind) Defect {
 	for i := from; i < to; i++ {
 		if b[i] != want {

@@ -2,7 +2,7 @@ package protocol
 
 import "encoding/binary"
 
-// ShortHeaderLen is the length in bytes of a short header.
+// ShortHeaderLen is the length, in bytes, of a short header, which ranks that share memory use.
 const ShortHeaderLen = 24
 
 // ShortHeader replaces the header of a packet between ranks that share memory, if the packet is the first transmission
@@ -14,7 +14,7 @@ type ShortHeader struct {
 	Datatype             Datatype
 }
 
-// SessionDigest combines the sessions of a packet's source and destination into 32 bits.
+// SessionDigest combines the sessions of the two ranks, the sender of a packet and its receiver, into 32 bits.
 func SessionDigest(source, destination Session) uint32 {
 	return uint32(source) ^ uint32(destination>>32)
 }
@@ -26,7 +26,7 @@ func (h *ShortHeader) Put(b *[ShortHeaderLen]byte) {
 	putUint32Pair(b[16:], h.Comm, h.Tag|uint32(h.Datatype&1)<<31)
 }
 
-// Decode decodes a header. It cannot fail: the header alone does not show whether it is valid.
+// Decode decodes a header. It cannot fail, because the header alone does not show whether it is valid.
 func (h *ShortHeader) Decode(b *[ShortHeaderLen]byte) {
 	h.SessionDigest = binary.LittleEndian.Uint32(b[0:])
 	h.Number = binary.LittleEndian.Uint32(b[4:])

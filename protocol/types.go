@@ -8,7 +8,7 @@ import (
 // Type is the type of a packet. The handshake for a message is SEND_REQUEST → CLEAR_TO_SEND → DATA → ACK.
 type Type uint8
 
-// Packet types of the protocol page. No deployed rank sends ERROR.
+// These are the packet types that the protocol page defines. No deployed rank sends ERROR.
 const (
 	SendRequest Type = 1 + iota
 	ClearToSend
@@ -20,7 +20,7 @@ const (
 
 var typeNames = [numTypes]string{"", "SEND_REQUEST", "CLEAR_TO_SEND", "DATA", "ACK", "ERROR"}
 
-// String returns the name that the protocol page uses.
+// String returns the name that the protocol page uses for the type.
 func (t Type) String() string {
 	if t > 0 && t < numTypes {
 		return typeNames[t]
@@ -28,7 +28,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("type(%d)", uint8(t))
 }
 
-// MarshalText returns the name, or nothing for the zero Type.
+// MarshalText returns the name of the type, or an empty text for the zero Type.
 func (t Type) MarshalText() ([]byte, error) {
 	if t == 0 {
 		return nil, nil
@@ -45,7 +45,7 @@ func (t *Type) UnmarshalText(name []byte) error {
 // Call is the MPI operation that the sender of a packet is executing.
 type Call uint8
 
-// Calls of the protocol page. The deployed FPGA ignores BARRIER.
+// These are the calls that the protocol page defines. The deployed FPGA ignores BARRIER.
 const (
 	SendInt Call = iota
 	RecvInt
@@ -57,7 +57,7 @@ const (
 
 var callNames = [numCalls]string{"SEND_INT", "RECV_INT", "SEND_FLOAT", "RECV_FLOAT", "BARRIER"}
 
-// String returns the name that the protocol page uses, without its MPI_ prefix.
+// String returns the name that the protocol page uses for the call, without the prefix MPI_.
 func (c Call) String() string {
 	if c < numCalls {
 		return callNames[c]
@@ -89,7 +89,7 @@ const (
 	Float
 )
 
-// Datatype returns the datatype of a send or receive, and Int for BARRIER.
+// Datatype returns the datatype of the words that a send or receive transfers. For BARRIER, it returns Int.
 func (c Call) Datatype() Datatype {
 	if c == SendFloat || c == RecvFloat {
 		return Float

@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// baseTimeout is the first timeout, measured from the latest datagram. timeoutStep is added for each earlier
-	// timeout in the call.
+	// baseTimeout is the first timeout of a call; it starts anew with each datagram. timeoutStep is added for each
+	// earlier timeout in the same call.
 	baseTimeout = 100 * time.Millisecond
 	timeoutStep = time.Second
-	// maxTimeouts is the maximum number of timeouts in a call.
+	// maxTimeouts is the number of timeouts in a call after which the library waits without a timeout.
 	maxTimeouts = 3
 )
 
-// enter enters a state and executes its first actions. If the awaited header was already deferred, enter continues with
-// the next state.
+// enter makes the model enter a state and executes the first actions of that state. If the awaited header was already
+// deferred, enter continues with the next state.
 func (m *Model) enter(s state) {
 	m.state = s
 	switch s {
@@ -51,7 +51,7 @@ func (m *Model) enter(s state) {
 	m.rearm()
 }
 
-// rearm restarts the full timeout for the next recvfrom.
+// rearm restarts the timeout at its full length, for the next call of recvfrom.
 func (m *Model) rearm() {
 	m.nextAt = m.now + baseTimeout + time.Duration(m.timeouts)*timeoutStep +
 		m.cfg.TimeoutDelay[min(m.timeouts, maxTimeouts-1)]
@@ -101,7 +101,8 @@ func (m *Model) step() bool {
 	return false
 }
 
-// continueCall continues the call after a datagram. complete reports whether the datagram completes the wait.
+// continueCall continues the MPI call after a datagram was received. The parameter complete reports whether the wait is
+// over with this datagram.
 func (m *Model) continueCall(complete bool) {
 	switch {
 	case m.crashReason != "":

@@ -56,7 +56,7 @@ func (h header) bytes() []byte {
 type deferredHeaders struct {
 	headers [maxRanks]header
 	skip    [maxRanks]bool
-	// num is the number of calls of put minus the number of calls of drop, so it still counts overwritten headers.
+	// num counts the calls of put minus the calls of drop. It therefore still includes headers that were overwritten.
 	num int
 }
 
@@ -68,7 +68,7 @@ func newDeferredHeaders() deferredHeaders {
 	return d
 }
 
-// put stores h under the source rank in h, and reports whether the library supports that rank.
+// put stores the header h under the source rank that it names, and reports whether the library supports that rank.
 func (d *deferredHeaders) put(h header) bool {
 	if h.src >= maxRanks {
 		return false

@@ -51,18 +51,18 @@ type Packet struct {
 }
 
 var (
-	// ErrBusy reports that a call is already in progress. A program has only one call at a time, because the library's
-	// calls block.
+	// ErrBusy is returned when a call is already in progress. A program has only one call at a time, because the
+	// library's calls block.
 	ErrBusy = errors.New("cpumodel: a call is still in progress")
-	// ErrRank reports that the rank is not a peer. The real library exits the process.
+	// ErrRank is returned when a rank is not a peer. In this case, the real library exits the process.
 	ErrRank = errors.New("cpumodel: rank is not a peer")
-	// ErrCount reports that the number of words exceeds the maximum for one call.
+	// ErrCount is returned when the number of words exceeds the maximum for one call.
 	ErrCount = errors.New("cpumodel: more words than one MPI call can transfer")
 	// ErrCrashed reports that the process has crashed.
 	ErrCrashed = errors.New("cpumodel: the process crashed")
 )
 
-// state is the state of the call in progress.
+// state is the state of the MPI call in progress.
 type state uint8
 
 const (
@@ -97,7 +97,7 @@ type Model struct {
 	// Global variables of the library.
 	deferred deferredHeaders
 
-	// The call in progress, or the latest one.
+	// These fields describe the call in progress or, if there is none, the latest one.
 	state  state
 	peer   int
 	count  int
@@ -114,7 +114,7 @@ type Model struct {
 	wait     wait
 }
 
-// New returns an idle process at time 0. It panics if a rank is outside 0–127.
+// New returns a model of an idle process at time 0. It panics if a rank is outside 0–127.
 func New(cfg Config) *Model {
 	for _, r := range append([]int{cfg.Rank}, cfg.Peers...) {
 		if r < 0 || r >= maxRanks {

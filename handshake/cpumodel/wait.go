@@ -10,33 +10,33 @@ import (
 const (
 	// maxDatagram is the maximum length of a datagram that the library sends. It splits longer messages.
 	maxDatagram = protocol.MaxDatagram
-	// recvSlack is the number of bytes in the receive buffer beyond the payload.
+	// recvSlack is the length in bytes by which the receive buffer exceeds the payload.
 	recvSlack = headerLen + 32
 )
 
-// wait is the state of a wait for a header and its payload. The library keeps these variables on its stack.
+// wait describes the progress of a wait for a header and its payload. The library keeps these variables on its stack.
 type wait struct {
 	typ  protocol.Type
 	call protocol.Call
 	// recvBuf is the buffer passed to recvfrom: 32 bytes in a wait without payload, and otherwise the receive buffer,
 	// which still contains data of earlier datagrams.
 	recvBuf []byte
-	// max is the maximum number of bytes that recvfrom writes, and the total length of a fragmented message, with the
-	// header.
+	// max is the maximum number of bytes that recvfrom may write. For a fragmented message, it is also the total length
+	// including the header.
 	max int
-	// isFragmented is set if the message needs more than one datagram.
+	// isFragmented is set if the awaited message consists of more than one datagram.
 	isFragmented bool
-	// from is the rank of the latest source address.
+	// from is the rank from whose address the latest datagram came.
 	from int
-	// received and packets are the numbers of bytes and datagrams of the message received so far.
+	// received and packets count the bytes and datagrams of the message that were received so far.
 	received uint32
 	packets  int
 	// size is the size in the header.
 	size uint32
 }
 
-// startWait begins a wait for a header, and reports whether the header was already deferred. It does not check the
-// source of the deferred header.
+// startWait begins a wait for a header, and reports whether such a header was already deferred. It does not check the
+// source rank of the deferred header.
 func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	payload := 0
 	if typ == protocol.Data {
@@ -60,7 +60,7 @@ func (m *Model) startWait(typ protocol.Type, call protocol.Call) bool {
 	return true
 }
 
-// isAwaited reports whether h is the awaited header. It does not check the size.
+// isAwaited reports whether h is the header that the wait is for. It does not check the size.
 func (m *Model) isAwaited(h header) bool {
 	return h.src == uint32(m.peer) && h.dst == uint32(m.cfg.Rank) && h.typ == m.wait.typ && h.call == m.wait.call
 }
@@ -103,7 +103,7 @@ func (w *wait) count(n int) bool {
 	return !w.isFragmented || int64(w.received) >= int64(w.max)
 }
 
-// timedOutResult is the result of a wait that the library takes for a timeout.
+// timedOutResult is a result of a wait that the library mistakes for a timeout.
 const timedOutResult = -3
 
 // result returns the result of a wait that a header completed. In a wait without payload, it is the size in the header.

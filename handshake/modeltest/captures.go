@@ -17,7 +17,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// capturesDir is the directory of the captures, relative to the directory of a package next to this one.
+// capturesDir is the directory that holds the captures. The path is relative to the directory of a package next to this
+// one.
 const capturesDir = "../../capture/testdata/captures"
 
 // RecordedPacket is a packet in a capture. At is the time since the first packet; From and To are ranks.

@@ -12,7 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Header returns a control packet, or the header of a DATA packet, with an INT call.
+// Header returns a packet with an INT call that consists of a header alone: a control packet, or the beginning of a
+// DATA packet.
 func Header(t protocol.Type, src, dst int, size uint32) []byte {
 	c := protocol.SendInt
 	if t == protocol.ClearToSend || t == protocol.Ack {
@@ -29,7 +30,7 @@ func Message(src, dst int, words []uint32) [][]byte {
 	return slices.Collect(slices.Chunk(b, protocol.MaxDatagram))
 }
 
-// EncodeWords encodes words as the bytes of a payload.
+// EncodeWords encodes words as a payload and returns its bytes.
 func EncodeWords(words []uint32) []byte {
 	var b []byte
 	for _, w := range words {
@@ -38,7 +39,7 @@ func EncodeWords(words []uint32) []byte {
 	return b
 }
 
-// DecodeWords decodes the words of a payload. It ignores up to 3 bytes at the end.
+// DecodeWords decodes a payload and returns its words. It ignores up to 3 bytes at the end.
 func DecodeWords(b []byte) []uint32 {
 	var words []uint32
 	for ; len(b) >= 4; b = b[4:] {
@@ -56,7 +57,7 @@ func PatternWords(round, rank, n int) []uint32 {
 	return words
 }
 
-// AddToWords returns a copy of words with n added to each.
+// AddToWords returns a copy of the given words in which n is added to each word.
 func AddToWords(n uint32, words []uint32) []uint32 {
 	out := slices.Clone(words)
 	for i := range out {

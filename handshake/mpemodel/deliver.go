@@ -3,7 +3,7 @@ package mpemodel
 import "encoding/binary"
 
 const (
-	// dataFIFOWords and maxPendingDone are the depths of the FIFOs between the MPE and the dequeuer.
+	// dataFIFOWords and maxPendingDone are the capacities of the FIFOs between the MPE and the dequeuer.
 	dataFIFOWords  = 256
 	maxPendingDone = 4
 )
@@ -21,7 +21,7 @@ type dequeuer struct {
 	donePending         bool   // a delivered message still has to be counted in pendingDone
 }
 
-// hasSpace reports whether the MPE can write another word.
+// hasSpace reports whether the FIFO has space for another word from the MPE.
 func (d *dequeuer) hasSpace() bool { return len(d.fifo) < dataFIFOWords }
 
 func (d *dequeuer) step(w *wrapper) bool {

@@ -2,7 +2,7 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// run steps all parts until every part is blocked.
+// run executes steps of all parts of the model until every part is blocked.
 func (m *Model) run() {
 	for m.in.fillFIFOs() || m.step() || m.dequeuer.step(&m.wrapper) || m.wrapper.step() {
 	}
@@ -103,13 +103,13 @@ func (m *Model) sendClear() {
 	m.state = recvStart
 }
 
-// acknowledge ends a receive. It runs once per message, even if the peer retransmits DATA (trap 6).
+// acknowledge sends ACK and ends the receive. It runs once per message, even if the peer retransmits DATA (trap 6).
 func (m *Model) acknowledge() {
 	m.transmit(m.packet(protocol.Ack, 0))
 	m.finish()
 }
 
-// finish ends the MPE's part of a call.
+// finish ends a call on the side of the MPE, and reports its success to the wrapper.
 func (m *Model) finish() {
 	m.cache.drop(m.expected.src)
 	m.wrapper.feedback = append(m.wrapper.feedback, feedbackOK)

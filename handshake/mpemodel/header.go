@@ -2,14 +2,14 @@ package mpemodel
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// expectation is the header that the MPE waits for.
+// expectation describes the header that the MPE is waiting for.
 type expectation struct {
 	src  uint32
 	typ  protocol.Type
 	call protocol.Call
 }
 
-// verdict is the result of the MPE's header check.
+// verdict is the result with which the MPE's check of a header ends.
 type verdict uint8
 
 const (

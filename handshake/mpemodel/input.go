@@ -1,23 +1,23 @@
 package mpemodel
 
 const (
-	// lineLen is the width of the shell's data path in bytes, and wordLen the width of the MPE's data path.
+	// lineLen is the width, in bytes, of the data path of the shell, and wordLen that of the MPE.
 	lineLen = 8
 	wordLen = 2 * lineLen
-	// maxSources is the depth of the FIFO of source ranks.
+	// maxSources is the capacity of the FIFO that holds source ranks.
 	maxSources = 32
 )
 
 // word is the unit in which the MPE reads: one or two lines of a datagram.
 type word struct {
 	b [wordLen]byte
-	// n is the number of valid bytes; the rest is 0.
+	// n is the number of valid bytes in the word. The remaining bytes are 0.
 	n int
-	// last is set in the last word of a datagram.
+	// last is set if the word is the last one of a datagram.
 	last bool
 }
 
-// words returns the number of 32-bit words that the MPE counts for w.
+// words returns the number of 32-bit words that the MPE counts when it reads w.
 func (w word) words() uint32 { return uint32((w.n + 3) / 4) }
 
 // input is the interface between the shell and the MPE. It consists of two FIFOs, for data and for source ranks, which
@@ -25,7 +25,7 @@ func (w word) words() uint32 { return uint32((w.n + 3) / 4) }
 type input struct {
 	words   []word
 	sources []int
-	// heldWords is the rest of a datagram that the FIFOs could not hold.
+	// heldWords is the part of a datagram for which the FIFOs have no space yet.
 	heldWords        []word
 	heldSource       int
 	heldSourceQueued bool // its source is already in the FIFO
@@ -72,7 +72,7 @@ func (in *input) sourcesFull() bool {
 	return in.maxSources > 0 && len(in.sources) >= in.maxSources
 }
 
-// readable reports whether a wait can read, which requires both data and a source rank.
+// readable reports whether the MPE can read in a wait, which requires both data and a source rank.
 func (in *input) readable() bool { return len(in.words) > 0 && len(in.sources) > 0 }
 
 func (in *input) popWord() (word, bool) {

@@ -36,12 +36,12 @@ type Packet struct {
 }
 
 var (
-	// ErrBusy reports that a call is already in progress. A program has only one call at a time, because the wrapper's
-	// calls block.
+	// ErrBusy is returned when a call is already in progress. A program has only one call at a time, because the
+	// wrapper's calls block.
 	ErrBusy = errors.New("mpemodel: a call is still in progress")
-	// ErrRank reports that a rank is outside 0–63, so that the MPE has no cache line for it.
+	// ErrRank is returned when a rank is outside 0–63, because the MPE has no cache line for such a rank.
 	ErrRank = errors.New("mpemodel: rank is not in 0–63")
-	// ErrCount reports that the number of words exceeds the wrapper's count, a signed 32-bit number.
+	// ErrCount is returned when the number of words exceeds the range of the wrapper's count, a signed 32-bit number.
 	ErrCount = errors.New("mpemodel: more words than one MPI call can transfer")
 )
 
@@ -70,7 +70,7 @@ type Model struct {
 	receivedWords uint32
 }
 
-// New returns an idle FPGA at time 0. It panics if the rank is outside 0–63.
+// New returns a model of an idle FPGA at time 0. It panics if the rank is outside 0–63.
 func New(cfg Config) *Model {
 	if cfg.Rank < 0 || cfg.Rank >= protocol.MaxRanksFPGA {
 		panic(fmt.Sprintf("mpemodel: rank %d is not in 0–%d", cfg.Rank, protocol.MaxRanksFPGA-1))
@@ -170,7 +170,7 @@ func (m *Model) Result() (words []uint32, overrun, done bool) {
 // Dropped returns the number of incoming datagrams that the shell dropped.
 func (m *Model) Dropped() int { return m.in.dropped }
 
-// State returns the name that the MPE's state has in the sources.
+// State returns the current state of the MPE, by the name that the MPE's sources use.
 func (m *Model) State() string {
 	s := m.state.String()
 	if m.halfRead {

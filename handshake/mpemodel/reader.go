@@ -58,7 +58,7 @@ func (m *Model) handleHeader(ended bool) {
 	}
 }
 
-// accept handles the control packet that the MPE waited for.
+// accept reacts to the control packet that the MPE was waiting for.
 func (m *Model) accept() {
 	switch m.state {
 	case wait4Clear:

@@ -6,20 +6,22 @@ import "time"
 const (
 	// baseTimeout is the first timeout of rank 0.
 	baseTimeout = 100 * time.Millisecond
-	// rankTimeout is the increase of the first timeout per rank, so that two FPGAs do not retransmit in step.
+	// rankTimeout is multiplied by the rank and added to the first timeout, so that two FPGAs do not retransmit in
+	// step.
 	rankTimeout = 12500 * time.Microsecond
 	// retransmitTimeout is added for every earlier retransmission.
 	retransmitTimeout = time.Second
-	// maxRetransmissions is the maximum number of retransmissions in one call, in all phases together.
+	// maxRetransmissions limits the number of retransmissions in one call. All phases of the call share this limit.
 	maxRetransmissions = 3
-	// ackFactor multiplies the rank's timeout in the wait for ACK, but not the increase after earlier retransmissions.
+	// ackFactor is the factor by which the rank's timeout is longer in the wait for ACK. It does not apply to the time
+	// added for earlier retransmissions.
 	ackFactor = 2
 )
 
 // timer is the MPE's only timeout counter.
 type timer struct {
-	// remaining is the remaining time of a wait. It is frozen while the MPE is not waiting, and survives the end of a
-	// call.
+	// remaining is the time until the timeout of a wait. It stands still while the MPE is not waiting, and keeps its
+	// value after the end of a call.
 	remaining time.Duration
 	// expired is set once the counter has passed zero. The counter does not fire again before arm restarts it.
 	expired bool
@@ -27,7 +29,7 @@ type timer struct {
 	retransmissions int
 }
 
-// arm restarts the counter for a wait. factor multiplies the rank's timeout.
+// arm restarts the timeout counter for a wait. The rank's timeout is multiplied by the parameter factor.
 func (m *Model) arm(factor int) {
 	individual := baseTimeout + time.Duration(m.cfg.Rank)*rankTimeout
 	m.timer.remaining = time.Duration(factor)*individual + time.Duration(m.timer.retransmissions)*retransmitTimeout
@@ -49,7 +51,7 @@ func (m *Model) counting() bool {
 	return false
 }
 
-// advance advances the time to now, and fires the timeouts on the way.
+// advance advances the time of the model to now, and executes the timeouts that expire until then.
 func (m *Model) advance(now time.Duration) {
 	for m.counting() && !m.timer.expired && now > m.now {
 		if d := now - m.now; d < m.timer.remaining {

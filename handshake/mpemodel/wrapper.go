@@ -14,7 +14,7 @@ type call struct {
 	count uint32 // words
 }
 
-// feedback is the MPE's report to the wrapper about a call.
+// feedback is the MPE's report to the wrapper about how a call has ended.
 type feedback uint8
 
 const (
@@ -30,11 +30,11 @@ type wrapper struct {
 	done     bool
 	feedback []feedback
 
-	// For a send, words is the message, and linesReady is set while the MPE has not read its lines.
+	// In a send, words is the message. linesReady is set as long as the MPE has not read the lines of the message.
 	words      []uint32
 	linesReady bool
 
-	// For a receive, buf is the user's buffer, and writePos the position in it.
+	// In a receive, buf is the user's buffer, and writePos is the position in it at which the next word is stored.
 	buf          []uint32
 	writePos     uint64
 	lastLineRead bool // the last line was received, and feedback decides the result

@@ -4,8 +4,8 @@ package schedule
 
 import "slices"
 
-// Fault is a fault that affects one packet. Nth is the number of the packet in a run, counted from 0. Kind is one of
-// the kinds of fault that the test defines.
+// Fault describes a fault that affects one packet. Nth is the number of the packet within the run, counted from 0. Kind
+// is the kind of fault, as numbered by the test.
 type Fault struct{ Nth, Kind int }
 
 // Each calls run with every schedule of up to depth faults. The kinds of the faults are 0 to kinds − 1, and the
