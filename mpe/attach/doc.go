@@ -10,7 +10,7 @@ import "github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 const AnyRank = wire.AnyRank
 
 var (
-	// ErrBusy is returned when another program holds the requested rank.
+	// ErrBusy reports that another program holds the requested rank.
 	ErrBusy = wire.ErrBusy
 	// ErrControlSocket is returned when the path passed to Dial belongs to a daemon's control socket rather than its
 	// attach socket.

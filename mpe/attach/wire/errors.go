@@ -126,7 +126,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint16(r))
 }
 
-// ErrBusy is returned when another program holds the requested rank.
+// ErrBusy reports that another program holds the requested rank.
 var ErrBusy = errors.New("another program has the rank")
 
 // RefusedError reports that the daemon has refused or disconnected the program.
