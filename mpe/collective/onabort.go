@@ -84,8 +84,8 @@ func distance(number, last int) int {
 	return ((number-last)%Tags + Tags) % Tags
 }
 
-// keepAbort stores an abort of a call that this rank has yet to make. If it has stored maxAborts, it drops the abort of
-// the latest call.
+// keepAbort stores the abort of a call that this rank has yet to make. If it already stores maxAborts, it drops the
+// abort of the latest call.
 func (a *agreement) keepAbort(msg *abortMsg) {
 	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == msg.number && g.epoch == msg.epoch }) {
 		return
