@@ -18,22 +18,23 @@ type Device interface {
 	Peer(rank int) (PeerInfo, error)
 	// Start posts a send or a receive. The device owns the buffer until the operation ends.
 	Start(op Operation) (Op, error)
-	// SendNow sends a message immediately if it needs no Op for that, and reports whether it did. If not, the call has
-	// no effect and the caller must use Start. The arguments are the fields of an Operation of kind OpSend, passed one
-	// by one because an Operation does not fit into registers.
+	// SendNow sends a message immediately if that is possible without an Op, and reports whether it did so. If not, the
+	// call has no effect and the caller must use Start. The arguments are the fields of an Operation of kind OpSend.
+	// They are passed one by one because an Operation does not fit into registers.
 	SendNow(peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool) bool
-	// Resting returns the interface for resting sends, or nil if the device does not support them.
+	// Resting returns the interface to which sends can be handed over, or nil if the device does not support resting
+	// sends.
 	Resting() RestingSends
 	// StartCollective posts a collective call. See collective.Operation.
 	StartCollective(c *collective.Operation) (Op, error)
-	// RefuseCollective makes the other members' calls with number c.Tag fail with cause, because this rank
-	// does not make the call. A device that cannot notify the members does nothing.
+	// RefuseCollective informs the other members that this rank does not make the collective call with number c.Tag, so
+	// that their calls fail with the given cause. A device that cannot notify the members does nothing.
 	RefuseCollective(c *collective.Operation, cause collective.FailureCause)
-	// FreeCommunicator releases the state of a communicator (collective.Operation.Comm). The caller must make no
-	// further collective call in the communicator, and must not reuse its number.
+	// FreeCommunicator releases the state that the device holds for a communicator (collective.Operation.Comm). The
+	// caller must make no further collective call in the communicator, and must not reuse its number.
 	FreeCommunicator(comm uint32)
-	// Probe returns the status of the message that a receive with m would match, without receiving the message. If wait
-	// is set, Probe waits for such a message until ctx is done.
+	// Probe returns the status of the message that a receive with the criteria m would match, without receiving the
+	// message. If wait is set, Probe waits for such a message until ctx is done.
 	Probe(ctx context.Context, m Match, wait bool) (Status, bool, error)
 	// Await waits for a value on c, a channel passed to Op.Notify. If ctx is done first, Await returns the cause. Like
 	// Op.Await, it makes progress on messages while it waits.
@@ -61,7 +62,7 @@ func (BasicDevice) FreeCommunicator(uint32) {}
 // RestingSends stores sends that a library hands over to its device while many other sends wait for the same peer. The
 // library then keeps only a number per send, which saves memory in programs with millions of pending sends.
 type RestingSends interface {
-	// MayRest reports whether a send may be handed over to the device. The answer never changes.
+	// MayRest reports whether a send may be handed over to the device. For a given send, the answer never changes.
 	MayRest(op Op) bool
 	// Rest hands over a send, pending or not, to the device, which owns the Op from then on; the payload stays in the
 	// caller's buffer. MayRest must be true for the send, or Wake must have returned it. A send that is handed over
@@ -72,8 +73,8 @@ type RestingSends interface {
 	Wake(n RestingID) (Op, Operation, *Origin)
 	// Pending reports whether a send is resting and incomplete. It is false for a send that was woken.
 	Pending(n RestingID) bool
-	// Forget releases a number and reports whether it was in use. An incomplete send continues, but nobody learns its
-	// outcome.
+	// Forget releases a send's number and reports whether it was in use. An incomplete send continues, but its outcome
+	// is discarded.
 	Forget(n RestingID) bool
 }
 

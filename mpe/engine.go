@@ -31,9 +31,10 @@ type Peer struct {
 	// then be stamped with the time of an earlier event, which saves a clock reading per message: a large part of the
 	// latency of shared memory.
 	Unobserved bool
-	// Recorder receives the packets exchanged with the peer; nil disables recording.
+	// Recorder receives the packets exchanged with the peer. If it is nil, no packets are recorded.
 	Recorder PacketRecorder
-	// Keeper stores the state of a cloudfpga or v0.9 peer that must outlive this process; nil disables storing.
+	// Keeper stores those parts of a cloudfpga or v0.9 peer's state that must outlive this process. If it is nil,
+	// nothing is stored.
 	Keeper Keeper
 	// Kind and Address are for display.
 	Kind    state.Kind
@@ -49,14 +50,14 @@ type Config struct {
 	// Limits bounds the waiting receives and messages of each communicator. The credit of extended peers is
 	// added to the limit on messages.
 	Limits match.Limits
-	// Oversubscribed means that the host runs more ranks than it has cores. Callers that poll then yield to other
-	// processes.
+	// Oversubscribed means that the host runs more ranks than it has cores. Callers that poll then yield the processor
+	// to other processes.
 	Oversubscribed bool
 	// Collectives configures collective calls.
 	Collectives collective.Config
-	// Observer is notified of every event worth counting or logging; nil disables notifications.
+	// Observer is notified of every event worth counting or logging. If it is nil, there are no notifications.
 	Observer Observer
-	// Calls records the operations of the rank's program; nil disables recording.
+	// Calls records the operations that the rank's program posts. If it is nil, they are not recorded.
 	Calls CallRecorder
 	// OnFailure, if not nil, is called before an operation returns an error, in the goroutine of the operation's
 	// caller. It may block for a while.
@@ -69,7 +70,7 @@ type Config struct {
 // Engine is the message passing engine of one rank. It drives a core, for which it provides a lock, a clock, a timer,
 // random numbers, and the goroutines that read, write and compute.
 type Engine struct {
-	// mu guards the core. The engine holds it during each event of the core.
+	// mu guards the core. The engine holds it while the core processes an event.
 	mu   sync.Mutex
 	core *core.Core
 
@@ -84,13 +85,13 @@ type Engine struct {
 
 	clock clock
 	timer *time.Timer
-	// tickAt is the time of the next tick, or Never. The goroutine that polls runs the tick; the timer runs it while no
-	// goroutine polls.
+	// tickAt is the time at which timeouts must be handled next (a tick), or Never. While a goroutine polls, it runs
+	// the tick; otherwise, the timer does.
 	tickAt atomic.Int64
-	// heartbeats holds channels for the next tick to close. The lock guards it.
+	// heartbeats holds channels that the next tick closes. The lock guards it.
 	heartbeats heartbeats
-	// group polls the sources, one per transport that supports polling. group.Waiting is the number of requests, probes
-	// and Awaits that callers sleep on.
+	// group polls the sources, one per transport that supports polling. group.Waiting counts the requests, probes and
+	// Awaits for which callers sleep.
 	group   progress.Group
 	sources []*source
 	// transports holds the transports by network number. processedUntil holds, per transport, the time up to which the
@@ -160,7 +161,7 @@ func New(cfg Config) (*Engine, error) {
 	return engine, nil
 }
 
-// coreConfig returns the peer's configuration for a core, without its network.
+// coreConfig returns a peer's configuration in the form that the core needs, except for its network.
 func (p *Peer) coreConfig() core.Peer {
 	return core.Peer{
 		Handshake: p.Handshake, Extended: p.Extended, Unobserved: p.Unobserved, Recorder: p.Recorder, Keeper: p.Keeper,
@@ -168,7 +169,7 @@ func (p *Peer) coreConfig() core.Peer {
 	}
 }
 
-// networkOf returns a transport's configuration for a core.
+// networkOf returns a transport's configuration in the form that the core needs.
 func networkOf(id int, tr Transport) core.Network {
 	network := core.Network{ID: id, Reliable: tr.Reliable()}
 	if p, ok := tr.(PollTransport); ok && p.CanPoll() {
@@ -182,10 +183,10 @@ func networkOf(id int, tr Transport) core.Network {
 // Rank returns the local rank.
 func (e *Engine) Rank() int { return e.rank }
 
-// Size returns the number of ranks of the cluster.
+// Size returns the number of ranks in the cluster.
 func (e *Engine) Size() int { return e.size }
 
-// clock is the start time of an engine's clock.
+// clock is the time at which an engine's clock started.
 type clock time.Time
 
 // now returns the time since the start.
@@ -200,7 +201,7 @@ func (e *Engine) lock() {
 	e.core.Begin(e.clock.now())
 }
 
-// recentTime is the maximum age at which the time of an event may be reused for later events.
+// recentTime is the maximum age at which an event's time may be reused for later events.
 const recentTime = time.Millisecond
 
 // canReuseTime reports whether an event that sends nothing may reuse the time of the last event, which is cheaper than
@@ -213,7 +214,7 @@ func (e *Engine) canReuseTime() bool {
 // unlock ends the event and releases the lock.
 func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
-// unlockAfter is unlock for an event that the caller has already ended; out is its outcome.
+// unlockAfter is like unlock, but for an event that the caller has already ended. The outcome of that event is out.
 func unlockAfter(engine *Engine, out *core.Outcome) {
 	if len(out.Completed) > 0 {
 		completeAll(out)
@@ -222,7 +223,7 @@ func unlockAfter(engine *Engine, out *core.Outcome) {
 		engine.handleOutcome(out)
 	}
 	if soon := engine.core.Now() + recentTime; int64(min(out.Deadline, soon)) < engine.tickAt.Load() {
-		// Tick soon only if the sources are being polled, because the tick then wakes no goroutine.
+		// Tick soon only if the sources are being polled, because only then does the tick wake no goroutine.
 		due := out.Deadline
 		if !engine.group.Armed() {
 			due = min(due, soon)
@@ -251,7 +252,7 @@ func completeAll(out *core.Outcome) {
 	out.Completed = out.Completed[:0]
 }
 
-// handleOutcome processes the rare parts of an outcome.
+// handleOutcome processes those parts of an event's outcome that are rare.
 func (e *Engine) handleOutcome(out *core.Outcome) {
 	for _, wake := range out.Wake {
 		wake()

@@ -57,5 +57,5 @@ func (e *Engine) ProgramEnded(clean bool) {
 	e.core.ProgramEnded(clean)
 }
 
-// executions recycles the memory of completed collective calls.
+// executions recycles the memory that completed collective calls used.
 var executions = sync.Pool{New: func() any { return new(collective.Execution) }}

@@ -41,10 +41,10 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	}
 }
 
-// heartbeats holds one channel per Heartbeat call waiting for a tick.
+// heartbeats holds one channel for each Heartbeat call that is waiting for a tick.
 type heartbeats []chan struct{}
 
-// notify wakes the calls of Heartbeat after a tick.
+// notify wakes the callers of Heartbeat after a tick.
 func (h *heartbeats) notify() {
 	for _, ticked := range *h {
 		close(ticked)

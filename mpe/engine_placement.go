@@ -2,15 +2,15 @@ package mpe
 
 import "sync"
 
-// placementTable guards the placements with a separate lock, because transports place payload without the engine's
-// lock.
+// placementTable guards the placements with a lock of its own, because transports place payload while they do not hold
+// the engine's lock.
 type placementTable struct {
 	// mu is held while a transport uses the placements of its source. Lock order: the engine's lock, then mu.
 	mu sync.Mutex
 	// generation changes when a placement is revoked. Payload placed earlier but not yet processed then counts as lost
 	// by the network. Writing generation also requires the engine's lock.
 	generation uint32
-	// sources holds the source of each peer's transport; nil for transports that are not polled.
+	// sources holds the source that polls each peer's transport; nil for transports that are not polled.
 	sources []*source
 }
 

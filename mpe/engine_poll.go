@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// recvRetry is the delay between a failed Recv of a transport and the next one.
+// recvRetry is the delay after a failed call of a transport's Recv before the next call.
 const recvRetry = 10 * time.Millisecond
 
 // batchSize is the maximum number of packets received from a transport at a time: enough to amortize the lock
@@ -55,7 +55,7 @@ func (e *Engine) start(oversubscribed bool) error {
 	return nil
 }
 
-// read feeds a transport's packets to an engine until the transport is closed.
+// read passes a transport's packets to an engine until the transport is closed.
 func read(engine *Engine, id int) {
 	tr := engine.transports[id]
 	batch := make([]RxPacket, batchSize)
@@ -105,7 +105,7 @@ func (e *Engine) receiveBatch(network int, batch []RxPacket, gen uint32) {
 	e.unlock()
 }
 
-// owner implements progress.Owner for the sources of an engine.
+// owner is an engine in its role as the progress.Owner of its sources.
 type owner Engine
 
 // Now implements progress.Owner.
@@ -118,7 +118,7 @@ func (o *owner) Tick(now time.Duration) {
 	}
 }
 
-// onTimer is the timer's function. If timeouts are due but received packets are still unprocessed, it processes the
+// onTimer runs when the timer expires. If timeouts are due but received packets are still unprocessed, it processes the
 // packets first.
 func (o *owner) onTimer() {
 	if o.tick() {
@@ -152,7 +152,7 @@ func (o *owner) Calls() uint32 {
 }
 
 // Armed implements progress.Owner. It sets the timer, unless a goroutine polls the sources and therefore runs the
-// ticks. Callers may hold the lock. They call Armed after any change to polling or to the time of the next tick.
+// ticks. It must be called after any change to polling or to the time of the next tick. Callers may hold the lock.
 func (o *owner) Armed() {
 	if !o.group.Armed() {
 		return
@@ -175,13 +175,13 @@ func (e *Engine) PollOnce() {
 	e.group.PollOnce()
 }
 
-// Await waits for a value on c, or returns the cause of ctx if ctx is done first.
+// Await waits for a value on the channel c. If ctx is done first, it returns the cause of ctx.
 func (e *Engine) Await(ctx context.Context, c <-chan struct{}) error {
 	e.sendCoalesced()
 	return e.group.Await(ctx, c)
 }
 
-// Sleep is Await without polling, for a caller that has already polled for the given time.
+// Sleep is like Await, but does not poll. It is for a caller that has already polled for long enough.
 func (e *Engine) Sleep(ctx context.Context, c <-chan struct{}, polled time.Duration) error {
 	e.sendCoalesced()
 	return e.group.AwaitSleeping(ctx, c, polled)

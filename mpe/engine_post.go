@@ -83,7 +83,7 @@ func (e *Engine) Start(op Operation) (Op, error) {
 	return r, nil
 }
 
-// Post is Start for callers with an *Engine, who get a *Request rather than an Op.
+// Post is like Start, but returns a *Request rather than an Op. It is for callers with an *Engine rather than a Device.
 func (e *Engine) Post(op *Operation) (*Request, error) {
 	if err := e.core.Check(op); err != nil {
 		return nil, err
@@ -133,7 +133,8 @@ func (e *Engine) SendNow(peer, tag int, comm uint32, buf []byte, datatype protoc
 	return true
 }
 
-// unlockAndPoll is unlock for a caller that has posted an operation. It polls the sources if the core asks for it.
+// unlockAndPoll is like unlock, but for a caller that has posted an operation. It polls the sources if the core asks
+// for it.
 func (e *Engine) unlockAndPoll() {
 	e.postCount++
 	out := e.core.End()

@@ -31,15 +31,16 @@ func (e *Engine) Depths() state.Depths {
 	return e.core.Depths()
 }
 
-// Waits returns the operations pending for at least the given time: announced messages, messages in transfer, and the
-// oldest posted receive of each source.
+// Waits returns the operations that have been pending for at least the given time: announced messages, messages in
+// transfer, and the oldest posted receive from each source.
 func (e *Engine) Waits(atLeast time.Duration) []Waiting {
 	e.lock()
 	defer e.unlock()
 	return e.core.Waits(atLeast)
 }
 
-// Unfinished returns the messages in progress when Close's context was done, in their state at that time.
+// Unfinished returns the messages that were still in progress when Close's context was done. They are described as they
+// were at that time.
 func (e *Engine) Unfinished() []Waiting {
 	e.lock()
 	defer e.unlock()
@@ -70,8 +71,8 @@ func (e *Engine) Counters(rank func(*state.RankCounters), peer func(*state.PeerC
 	}
 }
 
-// PeerCounters calls visit for one peer, as Counters calls peer. It is a no-op if rank is not a peer. Unlike in
-// Counters, OldestRecv ignores receives that no message has matched.
+// PeerCounters calls visit for one peer, in the same way as Counters calls peer. It is a no-op if rank is not a peer.
+// Unlike in Counters, OldestRecv ignores receives that no message has matched.
 func (e *Engine) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	if rank < 0 || rank >= e.size {
 		return

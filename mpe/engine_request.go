@@ -19,8 +19,8 @@ type Request struct {
 	waiter chan<- struct{}
 	onEnd  func() // called when the request completes; may be nil
 
-	// pool owns the request's memory; nil if none does. nextSpare is the next request in the pool. library is the
-	// storage for LibraryData.
+	// pool is the pool to which the request's memory belongs; nil if none. nextSpare is the next request in the pool.
+	// library is the storage for LibraryData.
 	pool      *spareRequests
 	nextSpare *Request
 	library   any
@@ -28,7 +28,7 @@ type Request struct {
 
 var _ Op = (*Request)(nil)
 
-// requestOf returns the Request of a core's request.
+// requestOf returns the Request that belongs to a request of the core.
 func requestOf(r *core.Request) *Request { return r.Owner.(*Request) }
 
 // complete marks the request as complete and wakes its caller, which may free the request from then on.
@@ -66,7 +66,7 @@ func (r *Request) setWaiter(w chan<- struct{}) {
 	r.waiter, r.core.Awaited = w, w != nil
 }
 
-// notify sends a value to c, which may be nil, without blocking.
+// notify sends a value to the channel c without blocking. The channel may be nil.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -99,7 +99,8 @@ func (r *Request) Await(ctx context.Context) (*Status, error) {
 // failure holds Config.OnFailure, or nil.
 type failure struct{ callback func() }
 
-// report calls Config.OnFailure if err is not nil, before the caller gets err, and returns err.
+// report calls Config.OnFailure unless err is nil, and returns err. It must be called before the caller of the
+// operation gets err.
 func (f failure) report(err error) error {
 	if err != nil && f.callback != nil {
 		f.callback()
@@ -107,16 +108,16 @@ func (f failure) report(err error) error {
 	return err
 }
 
-// Detach ends the request as Wait does when its context is done with cause. A transfer that cannot be cancelled
-// continues in the memory that keep returns; Detach calls keep only in this case. When Detach returns, the buffer
-// belongs to the caller, unless keep returned it.
+// Detach ends the request in the same way as Wait does when its context is done with the given cause. A transfer that
+// cannot be cancelled continues in the memory that keep returns; Detach calls keep only in this case. When Detach
+// returns, the buffer belongs to the caller, unless keep returned it.
 func (r *Request) Detach(cause error, keep KeepFunc) (Status, error) {
 	return r.detach(cause, keep, false)
 }
 
-// Abandon is Detach for a caller that no longer exists. It drops the message of a receive that has matched one, because
-// no other program may receive it. If keep is nil, the engine copies the buffer when a transfer has to continue, as
-// Wait does.
+// Abandon is like Detach, for a caller that no longer exists. If the request is a receive that has matched a message,
+// Abandon drops the message, because no other program may receive it. If keep is nil, the engine copies the buffer when
+// a transfer has to continue, as Wait does.
 func (r *Request) Abandon(cause error, keep KeepFunc) (Status, error) {
 	return r.detach(cause, keep, true)
 }
@@ -198,12 +199,12 @@ func makeRequest() *Request {
 	return r
 }
 
-// maxSpareRequests is the maximum number of requests in the pool of an engine, about 0.5 MiB. Further requests come
-// from the shared sync.Pool.
+// maxSpareRequests is the maximum number of requests in an engine's pool, which then occupies about 0.5 MiB. Further
+// requests come from the shared sync.Pool.
 const maxSpareRequests = 1024
 
-// spareRequests is the pool of requests of an engine. Callers of get must hold the engine's lock; any goroutine may
-// call put.
+// spareRequests is an engine's pool of requests. Callers of get must hold the engine's lock; any goroutine may call
+// put.
 type spareRequests struct {
 	free      *Request
 	allocated int
@@ -247,7 +248,7 @@ func (r *Request) Free() {
 	r.release()
 }
 
-// release recycles the memory of a request that is no longer referenced.
+// release recycles a request's memory once nothing refers to the request any longer.
 func (r *Request) release() {
 	s := r.pool
 	*r = Request{pool: s, library: r.library}
@@ -262,7 +263,7 @@ func (r *Request) release() {
 // LibraryData returns the storage for a library's data about the operation.
 func (r *Request) LibraryData() *any { return &r.library }
 
-// Cancel cancels the request, unless it is too late.
+// Cancel cancels the request unless it is too late to do so.
 func (r *Request) Cancel() {
 	r.engine.lock()
 	defer r.engine.unlock()

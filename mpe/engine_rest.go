@@ -6,13 +6,13 @@ type engineResting Engine
 // Resting returns the engine's resting sends.
 func (e *Engine) Resting() RestingSends { return (*engineResting)(e) }
 
-// MayRest reports whether a send may be handed over to the engine.
+// MayRest reports whether a send may be handed over to the engine (RestingSends).
 func (e *engineResting) MayRest(op Op) bool {
 	r, ok := op.(*Request)
 	return ok && r.core.MayRest
 }
 
-// Rest hands over a send to the engine.
+// Rest hands over a send to the engine, which returns a number for it.
 func (e *engineResting) Rest(op Op, o *Origin) RestingID {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -40,7 +40,7 @@ func (e *engineResting) Pending(n RestingID) bool {
 	return e.core.RestingSends.Pending(n)
 }
 
-// Forget releases a number, and reports whether it was in use.
+// Forget releases a resting send's number, and reports whether it was in use.
 func (e *engineResting) Forget(n RestingID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// awaitCredit waits until a peer has memory for another message of the program, or fails after the peer has been full
-// for core.CreditTimeout. The caller holds the engine's lock; awaitCredit releases it while it waits.
+// awaitCredit waits until a peer has memory for another message from the program. It fails if the peer has had none for
+// core.CreditTimeout. The caller holds the engine's lock; awaitCredit releases it while it waits.
 func awaitCredit(engine *Engine, peer int) error {
 	sender, err := engine.core.BlockedSenders.Register(peer, engine.clock.now())
 	if sender == nil {

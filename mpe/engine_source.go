@@ -16,13 +16,14 @@ type source struct {
 	network   int
 	transport PollTransport
 	batch     []RxPacket
-	// placements holds the placements of the transport's peers, guarded by placementTable.mu; placing is set while
-	// placements is not empty.
+	// placements holds the placements of the transport's peers. It is guarded by placementTable.mu. placing is set
+	// while placements is not empty.
 	placements Placements
 	placing    atomic.Bool
 
-	// round is the number of the round that began at roundStart. drainedRound is the last round whose packets are all
-	// processed: Poll found no more packets, or returned more than the transport can have held when the round began.
+	// round is the number of the round of polling that began at roundStart. drainedRound is the last round whose
+	// packets are all processed: Poll found no more packets, or returned more than the transport can have held when the
+	// round began.
 	round, drainedRound atomic.Uint32
 	// polled is the number of packets processed in round polledRound. capacity is the maximum number of packets that
 	// the transport can have held when the round began. It ends the round even if packets keep arriving, so that a
@@ -37,8 +38,9 @@ type source struct {
 const (
 	// defaultCapacity is the number of packets that a transport of unknown capacity is assumed to hold.
 	defaultCapacity = 1 << 16
-	// minCharge is the minimum number of bytes of a socket's receive buffer, as requested by SO_RCVBUF, that a datagram
-	// occupies. Linux charges twice as much against a buffer of twice the requested size.
+	// minCharge is the minimum number of bytes that a datagram occupies in a socket's receive buffer, relative to the
+	// size requested with SO_RCVBUF. Linux actually charges twice this number, against a buffer of twice the requested
+	// size.
 	minCharge = 256
 )
 
@@ -67,7 +69,7 @@ func (s *source) Poll() (n int, err error) {
 	return n, err
 }
 
-// notePoll records that a Poll begun in the given round processed n packets.
+// notePoll records that a Poll that began in the given round has processed n packets.
 func (s *source) notePoll(n int, round uint32) {
 	if s.polledRound != round {
 		s.polledRound, s.polled = round, 0
@@ -81,7 +83,7 @@ func (s *source) notePoll(n int, round uint32) {
 	}
 }
 
-// advance starts the next round if the current one is drained. The caller holds the lock.
+// advance starts the next round if all packets of the current one have been processed. The caller holds the lock.
 func (s *source) advance(now handshake.Instant) {
 	if round := s.round.Load(); s.drainedRound.Load() == round {
 		s.processedUntil, s.roundStart = s.roundStart, now

@@ -11,9 +11,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// longWrite is the minimum payload, in bytes, of a message that a separate goroutine writes to a stream. A write to a
+// longWrite is the minimum length, in bytes, of payload that a separate goroutine writes to a stream. A write to a
 // stream blocks while the peer does not read. Without the goroutine, two ranks writing long messages to each other
-// could deadlock, because neither would read while it writes.
+// could therefore deadlock, because neither would read while it writes.
 const longWrite = 64 << 10
 
 // outlet sends packets to a peer.
@@ -27,11 +27,11 @@ type outlet struct {
 	queued     []outgoing         // packets to send when that goroutine is done
 }
 
-// outgoing is a handshake packet queued behind a long write to the same peer.
+// outgoing is a handshake packet that waits for the end of a long write to the same peer.
 type outgoing struct {
 	header  [protocol.HeaderLen]byte
 	payload []byte
-	// data is the ID of the send if the packet is a DATA message, or 0.
+	// data is the ID of the send to which a DATA message belongs, or 0 if the packet is not a DATA message.
 	data handshake.ID
 }
 
@@ -42,7 +42,8 @@ func newOutlet(peer int, p *Peer) outlet {
 	return o
 }
 
-// needsWriter reports whether a separate goroutine must write a message: a long message to a stream, or a paced one.
+// needsWriter reports whether a separate goroutine must write a message, because it is a long message to a stream or
+// because it is paced.
 func (o *outlet) needsWriter(bytes int) bool {
 	if o.transport.Reliable() {
 		return bytes >= longWrite
@@ -71,7 +72,8 @@ func (f *effects) SendData(peer int, id handshake.ID, header, payload []byte) (a
 		err = o.handshakes.SendData(peer, header, payload, o.shape)
 		return engine.clock.now(), true, err
 	}
-	// Copy the payload: an error may end the request during the write, and the caller may then reuse the payload.
+	// Copy the payload, because an error may end the request during the write, and the caller may then reuse the
+	// payload's memory.
 	o.queued = append(o.queued,
 		outgoing{header: [protocol.HeaderLen]byte(header), payload: bytes.Clone(payload), data: id})
 	if !o.writing {

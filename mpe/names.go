@@ -5,7 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 )
 
-// Names of package core that are part of this package's interface.
+// Names from package core that this package exports as part of its own interface.
 
 type (
 	// Operations and messages.
@@ -92,5 +92,6 @@ var (
 	ErrNotExtended = core.ErrNotExtended
 )
 
-// WireOf converts a result of Device.Peer to the properties of the wire that collective calls depend on.
+// WireOf converts the information that Device.Peer returns to those properties of the wire on which collective calls
+// depend.
 func WireOf(p PeerInfo, err error) (collective.Wire, error) { return core.WireOf(p, err) }

@@ -19,8 +19,8 @@ import (
 type Transport interface {
 	// LocalAddr returns the address that the rank is bound to.
 	LocalAddr() netip.AddrPort
-	// Reliable reports whether packets arrive exactly once and in order while a connection lasts, so that the engine
-	// needs no retransmission timer.
+	// Reliable reports whether packets arrive exactly once and in order as long as a connection lasts. If they do, the
+	// engine needs no retransmission timer.
 	Reliable() bool
 	// Recv waits for packets, stores 1 to len(batch) of them in batch, and returns their number. Their bytes are valid
 	// until the next call of Recv.
@@ -34,7 +34,7 @@ type Transport interface {
 	Close() error
 }
 
-// ErrTransportClosed is the error of Recv after Close.
+// ErrTransportClosed is returned by Recv after Close.
 var ErrTransportClosed = errors.New("transport is closed")
 
 // PollTransport is a Transport that can be polled, which saves several microseconds of latency compared with waiting in
@@ -60,13 +60,13 @@ type PollTransport interface {
 	Sleep() bool
 }
 
-// Placements are the placements of a transport's peers, at most one per peer.
+// Placements holds the placements of a transport's peers, at most one per peer.
 type Placements struct {
 	byPeer []Placement
 	peers  []int // with a placement
 }
 
-// Set sets the placement of at.Peer, or removes it if at.Buf is empty.
+// Set sets the placement of the peer at.Peer, or removes it if at.Buf is empty.
 func (l *Placements) Set(at Placement) {
 	for len(l.byPeer) <= at.Peer {
 		l.byPeer = append(l.byPeer, Placement{})
@@ -116,8 +116,9 @@ type HandshakeTransport interface {
 // packets, and returns an error that matches EMSGSIZE. SendData paces messages to some peers.
 type DatagramTransport interface {
 	Transport
-	// LongestDatagram returns the maximum length in bytes of a packet to peer, including the header, as far as the
-	// system knows the path; it knows at least the first link. 0 means unknown. The value may change at any time.
+	// LongestDatagram returns the maximum length in bytes of a packet to a peer, including the header. It considers the
+	// part of the path that the system knows, which includes at least the first link. 0 means unknown. The value may
+	// change at any time.
 	LongestDatagram(peer int) int
 	// Paced reports whether SendData paces a message of the given length to peer. Such a SendData may run concurrently
 	// with Send methods to other peers.

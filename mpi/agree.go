@@ -15,11 +15,11 @@ var errNoNumbers = errors.New("a member has used up the numbers of communicators
 
 // Tags of the library's own messages. Collective calls use lower tags.
 const (
-	// tagAgree marks messages of Dup and Split. The lower bits hold the number of the call.
+	// tagAgree is the base of tags for messages of Dup and Split. Their lower bits hold the number of the call.
 	tagAgree = collective.Tags + 1
-	// tagRound marks messages of rounds. The lower bits hold the number of the round.
+	// tagRound is the base of tags for messages of rounds. Their lower bits hold the number of the round.
 	tagRound = tagAgree | tagAgree>>1
-	// tagCreate marks messages of Create. The lower bits hold the caller's tag.
+	// tagCreate is the base of tags for messages of Create. Their lower bits hold the caller's tag.
 	tagCreate = 1 << 30
 )
 
@@ -61,7 +61,7 @@ func (a *agreement) run(ctx context.Context, n *numbers, color, key int) (uint32
 	return a.runWith(ctx, len(a.members), a.exchange, n, color, key)
 }
 
-// runWith is like run for any number of members, whose parts it collects by calling exchange.
+// runWith is like run, for any number of members. It collects their parts by calling the function exchange.
 func (a *agreement) runWith(ctx context.Context, members int, exchange func(context.Context, []byte) ([]byte, error),
 	n *numbers, color, key int) (uint32, []ballot, error) {
 	n.begin()
@@ -104,7 +104,7 @@ const refusedColor = math.MinInt64
 
 var errRefused = errors.New("an argument is wrong there")
 
-// refusalError returns the error of an agreement in which a member did not propose a number.
+// refusalError returns the error of an agreement that failed because a member did not propose a number.
 func (a *agreement) refusalError(ballots []ballot) error {
 	for i, v := range ballots {
 		if v.proposal == noNumber && v.color == refusedColor {

@@ -20,17 +20,17 @@ type SendBuffer struct {
 	bytesUsed   int
 	sends       []bufferedSend
 	sendsPosted uint64 // number of sends so far
-	// spare holds the memory of sent messages for reuse, indexed by the bit length of its size.
+	// spare holds the memory of sent messages for reuse. It is indexed by the number of bits in the memory's size.
 	spare      [bits.UintSize + 1][][]byte
 	spareBytes int // number of bytes in spare
-	// failed holds the errors of buffered sends, which Detach and Flush report.
+	// failed holds the errors of buffered sends until Detach or Flush reports them.
 	failed requestsError
 }
 
-// AutomaticBuffer is the size of an unlimited buffer (MPI_BUFFER_AUTOMATIC).
+// AutomaticBuffer is a value for the size of a buffer that means unlimited (MPI_BUFFER_AUTOMATIC).
 const AutomaticBuffer = math.MaxInt
 
-// maxBufferErrors is the maximum number of errors kept. Any further ones are only counted.
+// maxBufferErrors is the maximum number of errors of which a buffer keeps a record. It only counts any further errors.
 const maxBufferErrors = 16
 
 // bufferedSend is a message in progress.
@@ -45,14 +45,14 @@ func (c *Comm) NewSendBuffer() *SendBuffer {
 	return &SendBuffer{comm: c}
 }
 
-// SendBuffer returns the rank's buffer, which AttachBuffer attaches.
+// SendBuffer returns the buffer of the calling rank, to which AttachBuffer applies.
 func (c *Comm) SendBuffer() *SendBuffer { return c.proc.sendBuffer }
 
 // SetSendBuffers makes buffered sends on the communicator use the first of these buffers that is attached, or
 // the rank's buffer if none of them is.
 func (c *Comm) SetSendBuffers(buffers ...*SendBuffer) { c.buffers.Store(&buffers) }
 
-// sendBuffer returns the buffer for the next send.
+// sendBuffer returns the buffer that the next buffered send uses.
 func (c *Comm) sendBuffer() *SendBuffer {
 	if list := c.buffers.Load(); list != nil {
 		for _, b := range *list {
@@ -177,7 +177,7 @@ func (k *call) bsend() error {
 	return k.comm.sendBuffer().send(k, &o)
 }
 
-// send copies the message that o describes, and posts the copy. On return, o describes the copy.
+// send copies the message that o describes, and posts a send of the copy. On return, o describes the copy.
 func (b *SendBuffer) send(k *call, o *mpe.Operation) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,7 +223,7 @@ func (b *SendBuffer) allocate(n int) []byte {
 	return m[:n]
 }
 
-// storeSpare keeps the memory of a message for reuse if the total stays within the size of the buffer.
+// storeSpare keeps a message's memory for reuse, unless the buffer's total memory would then exceed its size.
 func (b *SendBuffer) storeSpare(m []byte) {
 	if cap(m) == 0 || b.spareBytes+b.bytesUsed+cap(m) > b.size {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// call holds the arguments of an MPI call, which errors of the call report. Functions fill it in place and pass it by
+// call holds the arguments of an MPI call, so that errors can report them. Functions fill it in place and pass it by
 // pointer, because copying it takes longer than checking it.
 type call struct {
 	comm *Comm
@@ -21,14 +21,15 @@ type call struct {
 	anyDatatype bool
 	peer        int // rank in the communicator
 	tag         int
-	// bytes is the message or the receive buffer, or its packed copy if packedBuf is set.
+	// bytes is the message or the receive buffer. If packedBuf is set, it is that buffer's packed copy.
 	bytes     []byte
 	packedBuf *packedBuffer
-	// claim identifies the message to receive after a matched probe. It is 0 in any other call.
+	// claim identifies the message that a matched probe has reserved for this receive. It is 0 in any other call.
 	claim int
 }
 
-// set sets the fields that describe a message. It assigns them one by one, because the compiler would copy a literal.
+// set sets the fields that describe a message. It assigns them one by one, because the compiler would build a literal
+// in temporary memory and then copy it.
 func (k *call) set(c *Comm, op string, kind mpe.OpKind, peer, tag int) {
 	k.comm, k.op, k.kind, k.peer, k.tag = c, op, kind, peer, tag
 }
@@ -41,7 +42,7 @@ func (c *Comm) newCall(op string) call {
 	return call{comm: c, op: op, peer: Undefined, tag: Undefined}
 }
 
-// fail returns an error of the call, caused by the device's error err.
+// fail returns an error of the call. Its cause is err, an error of the device.
 func (k *call) fail(err error) error { return k.error(deviceErrorClass(err), err) }
 
 func (k *call) failf(class Class, format string, args ...any) error {
@@ -148,7 +149,7 @@ func (k *call) match(m *mpe.Match) error {
 	return nil
 }
 
-// maxSmallTag is the largest tag in profile v0.9, whose headers have one byte for the tag.
+// maxSmallTag is the largest tag that profile v0.9 supports, because its headers have one byte for the tag.
 const maxSmallTag = 255
 
 func (k *call) tagError(p *mpe.PeerInfo) error {

@@ -165,8 +165,8 @@ func (c *Comm) CartShift(dimension, displacement int) (source, dest int, err err
 	return t.neighborAt(c.rank, dimension, -displacement), t.neighborAt(c.rank, dimension, displacement), nil
 }
 
-// neighborAt returns the rank at a distance of by steps from rank in a dimension. by must not exceed the size of the
-// dimension.
+// neighborAt returns the rank whose position is by steps away from rank's in a dimension. The number by must not exceed
+// the size of the dimension.
 func (t *cart) neighborAt(rank, dimension, by int) int {
 	stride := 1
 	for _, d := range t.dims[dimension+1:] {
@@ -183,7 +183,7 @@ func (t *cart) neighborAt(rank, dimension, by int) int {
 	return rank + (to-from)*stride
 }
 
-// neighbours returns the lower and the upper neighbour in each dimension.
+// neighbours returns the calling rank's lower and upper neighbour in each dimension.
 func (t *cart) neighbours(rank int) (sources, destinations []int) {
 	both := make([]int, 0, 2*len(t.dims))
 	for i := range t.dims {

@@ -40,7 +40,7 @@ const (
 	ErrPending               // a request that is not done
 )
 
-// Classes with higher numbers, which also match Open MPI's.
+// Error classes with higher numbers, which also match Open MPI's.
 const (
 	ErrNoMem  Class = 34 // memory is exhausted, or a limit on operations or messages is reached
 	ErrKeyval Class = 36 // a keyval that does not exist
@@ -103,7 +103,7 @@ func ClassOf(err error) Class {
 	return ErrUnknown
 }
 
-// deviceClasses maps errors of a device to error classes.
+// deviceClasses maps the errors that a device returns to error classes.
 var deviceClasses = []struct {
 	err   error
 	class Class
@@ -125,14 +125,14 @@ var deviceClasses = []struct {
 	{collective.ErrCallFailed, ErrOther},
 }
 
-// refusals maps the error class of a rejected collective call to the cause sent to the other ranks.
+// refusals maps the error class of a rejected collective call to the cause that the other ranks receive.
 var refusals = map[Class]collective.FailureCause{
 	ErrBuffer: collective.CauseBuffer, ErrCount: collective.CauseCount, ErrType: collective.CauseDatatype,
 	ErrOp:   collective.CauseOperation,
 	ErrRoot: collective.CauseRoot, ErrArg: collective.CauseArgument,
 }
 
-// failureCause returns the cause to send to other ranks for an error of the given class.
+// failureCause returns the cause that the other ranks receive for an error of the given class.
 func failureCause(class Class) collective.FailureCause {
 	if cause, ok := refusals[class]; ok {
 		return cause

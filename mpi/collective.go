@@ -23,7 +23,8 @@ type collectiveCall struct {
 	sentCopies, recvCopies packedCopies
 }
 
-// callSequence orders the collective calls of a communicator.
+// callSequence numbers the collective calls in a communicator, and prevents concurrent calls where they could be
+// confused.
 type callSequence struct {
 	mu sync.Mutex
 	// lastNumber is the number of the latest call, from 1 to tagAgree−1; the next number after that is 1 again. Devices
@@ -35,11 +36,13 @@ type callSequence struct {
 	inProgress   string
 }
 
-// newCollective begins the description of a call on elements of type e. post reports errors in the description.
+// newCollective begins the description of a call on elements of type e. Errors in the description are recorded and
+// reported by post.
 func (c *Comm) newCollective(name string, kind coll.Collective, e element, opts []Option) *collectiveCall {
 	k := c.newCall(name)
 	if err := k.checkIntra(); err != nil {
-		// The description has one rank, so that other methods can use it until post returns the error.
+		// If the communicator is invalid, the description has one rank, so that other methods can use it until post
+		// returns the error.
 		x := &collectiveCall{call: k, elem: e, err: err}
 		x.devOp.Call.Ranks = 1
 		return x
@@ -58,7 +61,7 @@ func (c *Comm) newCollective(name string, kind coll.Collective, e element, opts 
 	return x
 }
 
-// recordError records an error of the call. Only the first one is reported.
+// recordError records an error in the description of the call. Only the first one is reported.
 func (x *collectiveCall) recordError(class Class, format string, args ...any) {
 	if x.err == nil {
 		x.err = x.call.error(class, fmt.Errorf(format, args...))
@@ -110,7 +113,7 @@ func (x *collectiveCall) post() (mpe.Op, error) {
 	return op, nil
 }
 
-// notifyOthers ends the call on the other members, which would otherwise wait for this rank.
+// notifyOthers makes the call fail on the other members, which would otherwise wait for this rank.
 func (x *collectiveCall) notifyOthers(why Class) {
 	x.call.comm.proc.dev.RefuseCollective(&x.devOp, failureCause(why))
 }
@@ -147,7 +150,7 @@ func (x *collectiveCall) start() (Request, error) {
 	return r, nil
 }
 
-// recycle makes the call's memory available to later calls. The device must be done with the call.
+// recycle makes the call's memory available to later calls. The device must have finished using it.
 func (x *collectiveCall) recycle() {
 	comm := x.call.comm
 	if t := &comm.callSequence; t.matchByOrder {

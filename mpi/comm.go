@@ -19,7 +19,7 @@ type Comm struct {
 	number uint32
 	group  *Group
 	rank   int
-	// members holds the data that every call needs about its destination, indexed by rank in the communicator.
+	// members holds, for each rank in the communicator, the data that every call to that destination needs.
 	members []member
 	// worldToLocal maps a rank of the world to its rank in the communicator, or to Undefined if it is not a member.
 	worldToLocal []int32
@@ -28,13 +28,14 @@ type Comm struct {
 	callSequence callSequence
 	// agreementCount counts calls of Dup and Split, so that messages of a failed call do not match the next call.
 	agreementCount atomic.Uint32
-	// broken is set if a call of Dup or Split failed halfway.
+	// broken is set if a call of Dup or Split failed halfway, so that later calls fail as well.
 	broken atomic.Bool
 	// roundCount counts the calls implemented as rounds.
 	roundCount atomic.Uint32
 	// channelCount counts calls of PsendInit.
 	channelCount atomic.Uint32
-	// origins describes the calls that started resting sends. The lock of process.resting guards it.
+	// origins describes the calls that started resting sends, so that these sends can share the descriptions. The lock
+	// of process.resting guards it.
 	origins [len(origins)]mpe.Origin
 	// buffers holds the send buffers set by SetSendBuffers.
 	buffers atomic.Pointer[[]*SendBuffer]
@@ -61,7 +62,8 @@ func (p *process) newIntracomm(number uint32, group *Group, name string) *Comm {
 	return p.newComm(number, group, group, name)
 }
 
-// newComm returns a communicator of group that sends messages to the ranks of others: group itself or the remote group.
+// newComm returns a communicator whose own ranks are group. It sends messages to the ranks of others, which is group
+// itself or the remote group.
 func (p *process) newComm(number uint32, group, others *Group, name string) *Comm {
 	comm := &Comm{proc: p, number: number, group: group, rank: group.Rank(), name: name}
 	comm.worldToLocal = make([]int32, len(p.peers))

@@ -60,7 +60,7 @@ func blocksOf[T Element](buf []T, counts, displs []int) Blocks {
 	}
 }
 
-// sliceBytes returns the memory of blocks made by blocksOf.
+// sliceBytes returns the memory of blocks that were made by blocksOf.
 func (b *Blocks) sliceBytes() []byte { return unsafe.Slice((*byte)(b.base), b.length) }
 
 // buffer returns the buffer of block i.
@@ -83,23 +83,23 @@ func (b *Blocks) buffer(i int) Buffer {
 // packedCopies holds packed copies of non-contiguous elements.
 type packedCopies struct {
 	packed []byte
-	// unpackTo lists the buffers to which packed copies must be unpacked when the call is done.
+	// unpackTo lists the buffers into which packed copies must be unpacked when the call is done.
 	unpackTo []unpackTarget
 }
 
-// unpackTarget is a buffer, and the offset of its elements in the packed copy.
+// unpackTarget is a buffer to unpack into, with the offset of its elements in the packed copy.
 type unpackTarget struct {
 	Buffer
 	offset int
 }
 
-// emptied returns the copies with their memory but without contents, for reuse by another call.
+// emptied returns the copies without their contents. They keep their memory, so that another call can reuse it.
 func (c *packedCopies) emptied() packedCopies {
 	clear(c.unpackTo)
 	return packedCopies{packed: c.packed[:0], unpackTo: c.unpackTo[:0]}
 }
 
-// reserve ensures that n more bytes fit. It may move the existing bytes.
+// reserve ensures that there is space for n more bytes. It may move the existing bytes.
 func (c *packedCopies) reserve(n int) {
 	if at := len(c.packed); cap(c.packed)-at < n {
 		c.packed = append(make([]byte, 0, at+n), c.packed...)
@@ -234,7 +234,7 @@ func (x *collectiveCall) contiguousBlocks(name string, blocks *Blocks, load, bac
 	return to.packed[at : at+next], layout
 }
 
-// firstType returns the datatype of the first block.
+// firstType returns the datatype of the first block in a buffer.
 func (b *Blocks) firstType() *datatype.Type {
 	if len(b.blocks) == 0 {
 		return b.sliceType
@@ -242,7 +242,8 @@ func (b *Blocks) firstType() *datatype.Type {
 	return b.blocks[0].Datatype
 }
 
-// bufferPair returns the send and the receive memory of a call. They are the same if the call is in place.
+// bufferPair returns the memory from which a call sends and the memory into which it receives. They are the same if the
+// call is in place.
 func (x *collectiveCall) bufferPair(send, recv *Buffer) (from, to []byte) {
 	to = x.contiguousBytes(recv, send.inPlace(), true)
 	if send.inPlace() {

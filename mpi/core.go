@@ -16,7 +16,7 @@ type core struct {
 	// op is the device operation of an active request. It keeps the outcome until it is freed. Before that, op is set
 	// to nil with the lock held, so that Cancel never reaches a freed operation.
 	op mpe.Op
-	// collective is set for requests of collective calls.
+	// collective describes the collective call if the request belongs to one.
 	collective *collectiveCall
 	// done is set while a request that completed without an operation, for example because its peer is ProcNull, has
 	// not been waited for.
@@ -26,9 +26,9 @@ type core struct {
 	hasWaiter bool
 	// deviceOwned is set if the device's operation owns the core, which is then reused together with the operation.
 	deviceOwned bool
-	// completed is set if all requests in it share this core. The core then uses no other field.
+	// completed is not nil in a core that all requests listed in it share. The core then uses no other field.
 	completed *completed
-	// resting is set if all requests in it share this core, in the same way.
+	// resting is not nil in a core that all requests listed in it share, in the same way.
 	resting *restingRequests
 }
 
@@ -70,7 +70,7 @@ func (c *core) finish(to *Status, st *mpe.Status, err error) error {
 	return err
 }
 
-// takeOutcome returns the outcome of a request without an operation and unlocks the core.
+// takeOutcome returns the outcome of a request that has no operation, and unlocks the core.
 func (c *core) takeOutcome(to *Status) error {
 	*to = emptyStatus
 	if !c.done {
@@ -168,9 +168,9 @@ func (r Request) abort(ctx context.Context) {
 	}
 }
 
-// notify registers n to receive a value when the request completes, or unregisters the channel if n is nil. It returns
-// the process of an active request, or nil if the request is done. taken reports whether another goroutine waits for
-// the request.
+// notify registers the channel n to receive a value when the request completes, or unregisters the current channel if n
+// is nil. It returns the process of an active request, or nil if the request is done. taken reports whether another
+// goroutine waits for the request.
 func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	c := r.core
 	if c == nil || c.completed != nil {
@@ -192,7 +192,7 @@ func (r Request) notify(n chan<- struct{}) (p *process, taken bool) {
 	return c.call.comm.proc, false
 }
 
-// freedOps holds the operations of requests freed before they were done.
+// freedOps holds the operations whose requests were freed before the operations were done.
 type freedOps struct {
 	mu   sync.Mutex
 	ops  []mpe.Op

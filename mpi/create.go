@@ -84,7 +84,7 @@ func (c *Comm) Create(ctx context.Context, group *Group, tag int) (*Comm, error)
 	return c.proc.newIntracomm(number, group, ""), nil
 }
 
-// agree runs an agreement between all members of c.
+// agree performs an agreement between all members of c.
 func (c *Comm) agree(ctx context.Context, op string, color, key int) (uint32, []ballot, error) {
 	k := c.newCall(op)
 	if err := k.check(); err != nil {
@@ -116,7 +116,7 @@ func (c *Comm) rejectCreation(class Class) {
 	}
 }
 
-// failCreation makes the call fail on the other members and returns err.
+// failCreation makes the creation of the communicator fail on the other members, and returns err.
 func (c *Comm) failCreation(err error) error {
 	c.rejectCreation(ClassOf(err))
 	return err
@@ -145,7 +145,7 @@ func (a *agreement) check() error {
 	return nil
 }
 
-// worldOnly returns the members that can receive only messages of the world communicator.
+// worldOnly returns those members that can receive only messages in the world communicator.
 func (c *Comm) worldOnly(members []int) []int {
 	var bad []int
 	for _, r := range members {
@@ -156,7 +156,7 @@ func (c *Comm) worldOnly(members []int) []int {
 	return bad
 }
 
-// describeRanks returns text that names ranks of the world, with the profile of the first one.
+// describeRanks returns text that lists ranks of the world and names the profile of the first one.
 func (c *Comm) describeRanks(world []int) string {
 	const most = 8
 	names := make([]string, 0, most+1)

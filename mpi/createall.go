@@ -40,8 +40,8 @@ func (c *Comm) CreateAll(ctx context.Context, group *Group) (*Comm, error) {
 	return c.proc.newIntracomm(number, group, ""), nil
 }
 
-// groupColor returns a color that only the members of a group pass, and the calling rank's number in the group as the
-// key.
+// groupColor returns a color that only the members of the group pass. The key that it returns is the calling rank's
+// number in the group.
 func (k *call) groupColor(group, of *Group) (color, key int, err error) {
 	in := of.rankIndex()
 	for _, r := range group.members() {
@@ -95,7 +95,7 @@ var thisHostColor = sync.OnceValue(func() int {
 	return hostColor(boot, name)
 })
 
-// hostColor returns a color for a kernel and a host name. It is a 63-bit hash of both.
+// hostColor returns a color that identifies a host: a 63-bit hash of its kernel and its name.
 func hostColor(boot []byte, name string) int {
 	h := fnv.New64a()
 	_, _ = h.Write(boot)         // never fails

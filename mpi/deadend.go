@@ -20,7 +20,7 @@ func isPeerStuck(err error) bool {
 		errors.Is(err, handshake.ErrDeadEnd)
 }
 
-// severity orders the errors of operations that ended together: 0 for a root cause, 1 for an error that only reports an
+// severity ranks the errors of operations that ended together: 0 for a root cause, 1 for an error that only reports an
 // earlier one, 2 for a pending operation.
 func severity(err error) int {
 	switch {
@@ -32,7 +32,7 @@ func severity(err error) int {
 	return 0
 }
 
-// errOtherHalf is the cause with which one half of a Sendrecv is cancelled when the other half fails.
+// errOtherHalf is the cause for cancelling one half of a Sendrecv when the other half has failed.
 var errOtherHalf = errors.New("the other half of the call failed")
 
 // causedBySend reports whether the receive of a Sendrecv failed because its send failed.
@@ -49,7 +49,7 @@ var abandonedCtx = func() context.Context {
 }()
 
 // awaitBoth waits until both operations are complete, or until one has failed because its peer cannot continue. It
-// returns the context for the final wait: ctx, or abandonedCtx to cancel the pending operation.
+// returns the context for the final wait: ctx or, if the pending operation must be cancelled, abandonedCtx.
 func (p *process) awaitBoth(ctx context.Context, op, b mpe.Op) context.Context {
 	wake := wakeChans.Get().(chan struct{})
 	defer wakeChans.Put(wake)
@@ -89,8 +89,8 @@ func WaitBoth(ctx context.Context, recv, send Request) (Status, error) {
 	return st, recvErr
 }
 
-// gracePeriod is the time that a call waits for its other operations after one has failed. A program attached to a
-// daemon may learn a little later of other failures with the same cause.
+// gracePeriod is the time that a call waits for its other operations after one has failed. It is needed because a
+// program attached to a daemon may learn a little later of other failures with the same cause.
 const gracePeriod = 20 * time.Millisecond
 
 // awaitAll implements Foreign.AwaitAll. failed is set if another request has already failed because its peer cannot
@@ -135,8 +135,8 @@ func awaitAll(ctx context.Context, requests []Request, failed bool) bool {
 	}
 }
 
-// remainingRequests holds the requests of a Waitall. The call has not yet returned the outcome of requests[next] and
-// later ones.
+// remainingRequests tracks the requests of a Waitall. The call has not yet returned the outcomes of requests[next] and
+// those after it.
 type remainingRequests struct {
 	requests    []Request
 	next        int
@@ -144,8 +144,8 @@ type remainingRequests struct {
 	leftPending bool // some requests are left pending
 }
 
-// isStuck waits for the remaining requests. It reports whether r is still pending and may never complete because
-// another request failed.
+// isStuck waits for the remaining requests. It reports whether the request r is still pending and may never complete
+// because another request has failed.
 func (a *remainingRequests) isStuck(ctx context.Context, r Request) bool {
 	if done, _ := r.peekError(); done {
 		return false
@@ -155,7 +155,7 @@ func (a *remainingRequests) isStuck(ctx context.Context, r Request) bool {
 	return a.leftPending && !done
 }
 
-// pendingError returns the error for a request that a call leaves pending.
+// pendingError returns the error for a request that is still pending when the call that waits for it returns.
 func (r Request) pendingError() error {
 	return r.core.call.failf(ErrPending, "another request of the call has failed, and this one may depend on it: "+
 		"wait for it again, or cancel it")
@@ -180,7 +180,7 @@ func (r Request) peekError() (done bool, err error) {
 	return done, err
 }
 
-// mayDeadEnd reports whether the peer of a call may be unable to continue (a dead end).
+// mayDeadEnd reports whether the peer of a call may become unable to continue, which is called a dead end.
 func (k *call) mayDeadEnd() bool {
 	c := k.comm
 	return c.proc.hasDeployed && (k.peer == AnySource || c.members[k.peer].hasWireLimits)

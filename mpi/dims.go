@@ -43,7 +43,7 @@ func Dims(nodes int, dims []int) error {
 	return nil
 }
 
-// balancedFactors returns the k factors of n that Dims chooses.
+// balancedFactors divides n into k factors that are as close to each other as possible, for Dims.
 func balancedFactors(n, k int) []int {
 	if k == 1 {
 		return []int{n}
@@ -92,8 +92,8 @@ type factorizer struct {
 
 type factorization struct{ n, index, low int }
 
-// find sets factors[1] to factors[at] to divisors, from index low to high of the list, in non-increasing order and such
-// that their product is n. It reports whether that is possible.
+// find sets factors[1] to factors[at] to divisors whose product is n, in non-increasing order. It uses only those with
+// index low to high in the list of divisors. It reports whether that is possible.
 func (f *factorizer) find(n, at, low, high int) bool {
 	if at == 0 {
 		return n == 1

@@ -138,14 +138,14 @@ func (k *call) checkDistGraph(sources, degrees, destinations, weights []int) err
 	return nil
 }
 
-// An edge is sent to a rank as three numbers: its direction, the rank at the other end, and its weight.
+// An edge is sent to a rank as three numbers: the edge's direction, the rank at its other end, and its weight.
 const (
 	edgeIncoming = 0
 	edgeOutgoing = 1
 	edgeWords    = 3
 )
 
-// exchangeEdges sends each edge to the ranks at its ends and returns the edges of the calling rank.
+// exchangeEdges sends each edge to the ranks at both of its ends, and returns the edges of the calling rank.
 func (c *Comm) exchangeEdges(ctx context.Context, sources, degrees, destinations, weights []int) (neighbors Neighbors,
 	err error) {
 	to := make([][]int64, c.Size())

@@ -101,7 +101,7 @@ func predefinedType(t reflect.Type) *datatype.Type {
 	return float64Loc // Float64Loc is the only type remaining
 }
 
-// elementOf returns the element of t, or of other if t is nil.
+// elementOf returns the element for the datatype t, or for other if t is nil.
 func elementOf(t, other *datatype.Type) element {
 	if t == nil {
 		t = other

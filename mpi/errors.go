@@ -68,7 +68,7 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errorf returns an error of a call without communicator and peer.
+// errorf returns an error of a call that has no communicator and no peer.
 func errorf(class Class, op, format string, args ...any) error {
 	return &Error{Class: class, Op: op, Peer: Undefined, Tag: Undefined, Err: fmt.Errorf(format, args...)}
 }
@@ -93,7 +93,7 @@ func (e *requestsError) add(index int, err error) {
 	e.errs = append(e.errs, err)
 }
 
-// result returns the error of the call op, which waited for the requests.
+// result returns the error of the call named op, which waited for the requests.
 func (e *requestsError) result(op string) error {
 	if len(e.errs) == 0 {
 		return nil

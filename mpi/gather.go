@@ -126,8 +126,8 @@ func (x *collectiveCall) setGatherv(send *Buffer, recv *Blocks) int {
 	return len(mine)
 }
 
-// setGatherBuffers sets the buffers of a receiving rank: mine is its contribution, and all holds all blocks, with its
-// own block at offset off.
+// setGatherBuffers sets the buffers of a receiving rank. mine is the rank's contribution, and all is the buffer for all
+// blocks, in which its own block begins at offset off.
 func (x *collectiveCall) setGatherBuffers(mine, all []byte, off int) {
 	x.devOp.Send, x.devOp.Recv = mine, all
 	if x.checkInPlace(mine, all, off, [2]string{"send", "recv"}) {

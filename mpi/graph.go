@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// graph is a topology known to all ranks.
+// graph is a topology whose edges all ranks know.
 type graph struct{ index, edges []int }
 
 func (*graph) kind() Topology { return Graph }

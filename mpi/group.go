@@ -16,7 +16,7 @@ type Comparison int
 const (
 	// Ident means the same ranks in the same order. For communicators, it means the same communicator.
 	Ident Comparison = iota
-	// Congruent communicators have the same ranks in the same order.
+	// Congruent means different communicators with the same ranks in the same order.
 	Congruent
 	// Similar means the same ranks in another order.
 	Similar

@@ -74,7 +74,7 @@ func (g *Group) RangeIncl(ranges ...Range) (*Group, error) {
 	return g.incl(op, ranks)
 }
 
-// RangeExcl is Excl with the ranks of all ranges.
+// RangeExcl is like Excl, for the ranks in all of the given ranges.
 func (g *Group) RangeExcl(ranges ...Range) (*Group, error) {
 	const op = "Group.RangeExcl"
 	ranks, err := g.expand(op, ranges)

@@ -43,8 +43,8 @@ func (c *Comm) Idup() (*Comm, Request, error) {
 	return twin, r, nil
 }
 
-// idup makes the members agree on a communicator's number by a collective call that computes the maximum of all
-// proposals. Each number is proposed only once.
+// idup is the operation by which the members agree on a new communicator's number. It is a collective call that
+// computes the maximum of all proposals. Each number is proposed only once.
 type idup struct {
 	mpe.Op
 	newComm *Comm

@@ -36,8 +36,8 @@ func (x *collectiveCall) recordOverlap() {
 	x.recordError(ErrBuffer, "send and recv overlap: pass separate buffers, or the same one for both, for a call in place")
 }
 
-// checkInPlace reports whether part is the caller's own block within whole, at offset off and with the length of
-// part. It rejects any other overlap. names holds the names of the two buffers.
+// checkInPlace reports whether part is the caller's own block within whole, which begins at offset off and has the
+// length of part. It rejects any other overlap. names holds the names of the two buffers.
 func (x *collectiveCall) checkInPlace(part, whole []byte, off int, names [2]string) bool {
 	switch {
 	case sameMemory(part, whole[off:off+len(part)]):

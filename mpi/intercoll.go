@@ -133,7 +133,7 @@ func (c *Comm) interGather(name string, send, recv *Buffer, blocks *Blocks, root
 	return o
 }
 
-// blocksType returns the datatype of blocks, or the datatype of b if blocks is nil.
+// blocksType returns the datatype of the given blocks, or that of the buffer b if blocks is nil.
 func blocksType(b *Buffer, blocks *Blocks) *datatype.Type {
 	if blocks != nil {
 		return blocks.firstType()
@@ -251,8 +251,8 @@ func (c *Comm) interReduce(name string, send, recv *Buffer, op Op, root int) *ro
 	return o
 }
 
-// recvReduced receives a vector from each rank of the remote group, reduces these vectors, and stores the result in
-// into without its first skip and last rest bytes.
+// recvReduced receives a vector from each rank of the remote group and reduces these vectors. It stores the result in
+// into, except for its first skip and last rest bytes.
 func (o *round) recvReduced(into []byte, skip, rest int) {
 	if !o.assignTag() {
 		return

@@ -81,7 +81,7 @@ func (p *process) newIntercomm(number uint32, local, remote *Group) *Comm {
 	return c
 }
 
-// cloneWithNumber returns a communicator with the same groups as c.
+// cloneWithNumber returns a communicator with the same groups as c, but with the given number.
 func (c *Comm) cloneWithNumber(number uint32) *Comm {
 	if c.remote == nil {
 		return c.proc.newIntracomm(number, c.group, "")
@@ -89,7 +89,7 @@ func (c *Comm) cloneWithNumber(number uint32) *Comm {
 	return c.proc.newIntercomm(number, c.group, c.remote)
 }
 
-// participants returns the ranks of the world that take part in making a communicator from c. For an intercommunicator,
+// participants returns the world ranks that take part when a communicator is made from c. For an intercommunicator,
 // these are the ranks of both groups, in the same order on both sides.
 func (c *Comm) participants() []int {
 	switch {
@@ -104,18 +104,19 @@ func (c *Comm) participants() []int {
 // isLocalFirst reports whether the local group of an intercommunicator comes first in the order that both sides use.
 func (c *Comm) isLocalFirst() bool { return c.group.ranks[0] < c.remote.ranks[0] }
 
-// intercommSetup is the exchange by which the members of two communicators learn about each other.
+// intercommSetup is the exchange by which the two groups of a new intercommunicator learn each other's members.
 type intercommSetup struct {
 	*agreement
 	leader int // index of the local leader
-	// peerComm, remoteLeader and peerTag address messages to the other leader. Only the local leader uses them.
+	// peerComm, remoteLeader and peerTag are the communicator, rank and tag for messages to the other group's leader.
+	// Only the local leader uses them.
 	peerComm     uint32
 	remoteLeader int // rank of the world
 	peerTag      int
 	remoteRanks  []int // ranks of the world
 }
 
-// setRemoteLeader checks and stores the other leader's address.
+// setRemoteLeader checks and stores the address of the other group's leader.
 func (x *intercommSetup) setRemoteLeader(peer *Comm, remoteLeader, tag int) error {
 	k := &x.call
 	p := peer.newCall(k.op)
@@ -171,8 +172,8 @@ func decodeRanks(b []byte) []int {
 	return ranks
 }
 
-// bcastGroup sends the remote group from the leader to the other local members. A leader that failed to receive the
-// remote group sends an empty one.
+// bcastGroup sends the remote group from the local leader to the other local members. If the leader failed to receive
+// the remote group, it sends an empty one.
 func (x *intercommSetup) bcastGroup(ctx context.Context, failed error) error {
 	var n [4]byte
 	binary.LittleEndian.PutUint32(n[:], uint32(len(x.remoteRanks)))

@@ -52,7 +52,7 @@ func (x *collectiveCall) blockLayout(name string, buf []byte, counts, displs []i
 	return layout
 }
 
-// checkOverlap records an error of the call if blocks overlap.
+// checkOverlap records an error of the call if any of its blocks overlap.
 func (x *collectiveCall) checkOverlap(name string, layout *coll.Layout) {
 	order := x.allocInts(len(layout.Sizes))
 	for i := range order {

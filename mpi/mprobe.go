@@ -68,7 +68,7 @@ func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, e
 	return claimed, to, true, nil
 }
 
-// receiveCall returns the call that receives the message.
+// receiveCall returns the call by which the probed message is received.
 func (m *Message) receiveCall(op string) (call, error) {
 	if m == nil || m.received.Swap(true) {
 		return call{}, errorf(ErrRequest, op, "there is no message: it has been received, or none was found")

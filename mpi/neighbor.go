@@ -13,7 +13,7 @@ import "context"
 // If a call fails on a rank, that rank does not notify the other ranks, which wait until their contexts are
 // done. In-place calls are not possible.
 
-// NeighborAllgather gathers the send buffers of the sources in recv.
+// NeighborAllgather receives the send buffer of each source and concatenates these buffers in recv.
 func (c *Comm) NeighborAllgather(ctx context.Context, send, recv Buffer) error {
 	return c.neighborAllgather("NeighborAllgather", &send, &recv, nil).wait(ctx)
 }
@@ -59,7 +59,7 @@ type neighborhood struct {
 	*round
 	x                     *collectiveCall
 	sources, destinations []int
-	// isGrid is set for a Cartesian topology, in which a message sent upwards arrives from below.
+	// isGrid is set for a Cartesian topology. In a grid, a message that was sent upwards arrives from below.
 	isGrid bool
 	// hasHoles is set if some receive blocks are not written, because their source is ProcNull.
 	hasHoles bool
@@ -102,7 +102,7 @@ func (n *neighborhood) postRecvs(block func(i int) []byte) {
 	}
 }
 
-// blockFunc returns a function that returns block i of a buffer of ranks blocks.
+// blockFunc returns a function that returns block i of a buffer with one block for each of the given number of ranks.
 func (x *collectiveCall) blockFunc(ranks int, name string, b *Blocks, load, back bool) func(i int) []byte {
 	x.devOp.Call.Ranks = ranks
 	all, l := x.contiguousBlocks(name, b, load, back)

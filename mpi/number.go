@@ -22,7 +22,7 @@ func asBytes[T any](buf []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf)*int(unsafe.Sizeof(zero)))
 }
 
-// numberBuffer returns the buffer of a message of numbers.
+// numberBuffer returns a buffer that describes a message consisting of numbers.
 func numberBuffer[T Number](buf []T) Buffer {
 	return Buffer{base: unsafe.Pointer(unsafe.SliceData(buf)), count: int64(len(buf)), datatype: wireType[T](),
 		length: int64(len(asBytes(buf)))}

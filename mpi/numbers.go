@@ -11,12 +11,12 @@ const (
 	worldNumber = 0
 	// numberStep is the distance between consecutive numbers. The library's own messages use the numbers in between.
 	numberStep = 4
-	// internalFlag is set in the communicator number of messages that the library itself sends between members of a
-	// communicator.
+	// internalFlag is set in the communicator number of messages that the library sends for its own purposes between
+	// the members of a communicator.
 	internalFlag = 1
 	// noNumber is the proposal of a rank that rejects the call or has no numbers left.
 	noNumber = math.MaxUint32
-	// firstUnique is the lowest number of proposeUnique, whose numbers need no claim.
+	// firstUnique is the lowest number that proposeUnique returns. Such numbers need no claim.
 	firstUnique = 1 << 31
 )
 
@@ -28,8 +28,8 @@ type numbers struct {
 	mu sync.Mutex
 	// highest is the highest number used or proposed.
 	highest uint32
-	// inProgress is the number of agreements in progress. claimed holds the numbers claimed since inProgress was last
-	// 0.
+	// inProgress is the number of agreements in progress. claimed holds the numbers that have been claimed since
+	// inProgress was last 0.
 	inProgress int
 	claimed    map[uint32]struct{}
 	// uniqueProposals is the number of proposals made by proposeUnique.

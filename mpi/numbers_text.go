@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// outOfRangeOffset is the offset that Foreign.OutOfRange adds. It is outside the range of a C int.
+// outOfRangeOffset is the offset that Foreign.OutOfRange adds to a negative number. It is less than any C int.
 const outOfRangeOffset = -1 << (bits.UintSize/2 + 1)
 
-// rankText returns rank r as text, or the name of the constant that it equals.
+// rankText returns the rank r as text. If r equals a constant, such as AnySource, the text is the constant's name.
 func rankText(r int) string {
 	switch r {
 	case AnySource:

@@ -12,10 +12,10 @@ import (
 // Op is an operation that combines elements, either predefined or returned by OpOf. The zero Op is invalid.
 type Op struct {
 	builtin op.Op
-	// byteFunc is a function for elements of type elemType.
+	// byteFunc combines elements of type elemType.
 	byteFunc func(in, inout []byte) error
 	elemType reflect.Type
-	// typedFunc is a function for elements of any datatype.
+	// typedFunc combines elements of any datatype.
 	typedFunc func(in, inout unsafe.Pointer, count int, t *datatype.Type) error
 	ordered   bool
 }
@@ -94,7 +94,7 @@ func (o Op) String() string {
 	return o.builtin.String()
 }
 
-// callOnBytes calls f on elements stored as bytes. The error is always nil.
+// callOnBytes calls the function f on elements stored as bytes. The error is always nil.
 func callOnBytes[T Element](f func(in, inout []T), in, inout []byte) error {
 	a, b := elementsOf[T](in), elementsOf[T](inout)
 	f(a, b)
@@ -141,7 +141,8 @@ func (x *collectiveCall) setOperation(o Op, send, recv *Buffer) {
 	}
 }
 
-// setFunction sets an operation on elements of any datatype. The elements are packed while they are combined.
+// setFunction sets the operation of a reduction to a function for elements of any datatype. The elements are packed
+// while they are combined.
 func (x *collectiveCall) setFunction(o Op, send, recv *Buffer) {
 	t := send.datatype
 	if t == nil {

@@ -21,7 +21,7 @@ func WithAlgorithm(algorithm string) Option { return Option{algorithm: algorithm
 // the element size.
 func WithSegment(bytes int) Option { return Option{segment: bytes, segmented: true} }
 
-// applyOptions applies the options of a call. The last option of each kind wins.
+// applyOptions applies the options of a call. If there are several of the same kind, the last one applies.
 func (x *collectiveCall) applyOptions(opts []Option) {
 	operation := &x.devOp
 	for _, option := range opts {

@@ -20,17 +20,17 @@ import (
 type Partitioned struct {
 	mu   sync.Mutex
 	call call
-	// channel is the tag of the messages. In a receive, it is 0 until channelRecv has received the channel into
-	// channelBytes.
+	// channel is the number that serves as the tag of the messages. In a receive, it is 0 until channelRecv has
+	// received it into channelBytes.
 	channel      int
 	channelRecv  mpe.Op
 	channelBytes [channelLen]byte
-	// ready marks the ready partitions of an active send. notReady is the number of the other partitions.
+	// ready marks the partitions of an active send that are ready. notReady is the number of the other partitions.
 	ready    []bool
 	notReady int
 	active   bool
-	// op is the operation of a posted message. If posting failed, err is set instead. wakeup receives a value when
-	// either is set, and notify when the message is complete or has failed.
+	// op is the operation of a message that has been posted. If posting failed, err is set instead. wakeup receives a
+	// value when either is set, and notify when the message is complete or has failed.
 	op           mpe.Op
 	err          error
 	wakeup       chan struct{}
@@ -103,7 +103,7 @@ func (c *Comm) partitioned(k call, buffer *Buffer, partitions int) (*Partitioned
 	return p, nil
 }
 
-// orRelease returns p if err is nil; otherwise it releases p.
+// orRelease returns p if err is nil. Otherwise it releases p and returns err.
 func (p *Partitioned) orRelease(err error) (*Partitioned, error) {
 	if err != nil {
 		p.call.releaseCopy()

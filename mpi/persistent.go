@@ -30,7 +30,7 @@ func RecvInit[T Number](c *Comm, buf []T, source, tag int) (Request, error) {
 	return c.RecvInit(numberBuffer(buf), source, tag)
 }
 
-// persistence describes whether a request can be started again.
+// persistence specifies whether and how a request can be started again.
 type persistence uint8
 
 const (
@@ -50,7 +50,7 @@ func (k *call) newPersistent(again persistence) (Request, error) {
 	return r, nil
 }
 
-// buildOperation checks the operation, and describes it to the device.
+// buildOperation checks the operation, and describes it in the form that the device needs.
 func (k *call) buildOperation(o *mpe.Operation) error {
 	switch {
 	case k.peer == ProcNull:

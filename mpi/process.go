@@ -25,15 +25,15 @@ type process struct {
 	freedOps        freedOps
 	// completed holds the requests of sends that completed before their call returned.
 	completed completed
-	// resting holds the requests of sends that the device keeps while many sends wait for receives.
+	// resting holds the requests of sends that have been handed over to the device while many sends wait for receives.
 	resting   restingRequests
 	finalized atomic.Bool
 
 	selfOnce sync.Once
 	self     *Comm
 
-	// Pools, in this order, of *core for requests, *[]byte for SendrecvReplace, *collectiveCall, *packedBuffer and
-	// *round.
+	// These pools hold, in this order, *core for requests, *[]byte for SendrecvReplace, *collectiveCall, *packedBuffer
+	// and *round.
 	cores, copies, collectives, packedBuffers, rounds sync.Pool
 }
 

@@ -70,7 +70,7 @@ func (c *Comm) allreduceCall(name string, send, recv *Buffer, op Op, opts []Opti
 		op)
 }
 
-// setReduction sets the buffers of a reduction on a rank that receives a result.
+// setReduction sets the buffers of a reduction on a rank that receives its result.
 func (x *collectiveCall) setReduction(send, recv *Buffer, op Op) *collectiveCall {
 	from, to := x.bufferPair(send, recv)
 	x.setOperation(op, send, recv)

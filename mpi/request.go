@@ -30,9 +30,9 @@ func (r Request) Wait(ctx context.Context) (st Status, err error) {
 // longer.
 func (r Request) wait(ctx context.Context, to *Status) error { return r.waitOneOf(ctx, to, nil) }
 
-// waitOneOf is like wait, for one of several requests. rest holds the requests that have not been waited for yet. If
-// one of them fails because its peer cannot continue, while r is pending, waitOneOf leaves r pending and returns
-// ErrPending.
+// waitOneOf is like wait, but r is one of several requests for which the caller waits. rest holds those that have not
+// been waited for yet. If one of them fails because its peer cannot continue, while r is pending, waitOneOf leaves r
+// pending and returns ErrPending.
 func (r Request) waitOneOf(ctx context.Context, to *Status, rest *remainingRequests) error {
 	*to = emptyStatus
 	c := r.core
@@ -118,7 +118,7 @@ func (r Request) Test() (Status, bool, error) {
 	return status, true, err
 }
 
-// Active reports whether the request has been started and no wait has returned its outcome yet.
+// Active reports whether the request has been started and its outcome has not yet been returned by a wait.
 func (r Request) Active() bool { return r.state() != inactive }
 
 // Peek is like Test, but does not complete the request (MPI_Request_get_status).

@@ -25,7 +25,7 @@ type wokenSend struct {
 	notified    bool // a registered channel counts as an active call
 }
 
-// restingSends returns the restingRequests that own the request, or nil.
+// restingSends returns the restingRequests to which the request belongs, or nil.
 func (r Request) restingSends() *restingRequests {
 	if r.core == nil {
 		return nil
@@ -33,7 +33,7 @@ func (r Request) restingSends() *restingRequests {
 	return r.core.resting
 }
 
-// add puts a send to rest in the device and returns its request.
+// add hands over a send to the device and returns its request.
 func (q *restingRequests) add(k *call, op mpe.Op) Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -43,8 +43,8 @@ func (q *restingRequests) add(k *call, op mpe.Op) Request {
 // origins lists the calls whose sends may rest.
 var origins = [...]string{"Isend", "Issend", "Irsend"}
 
-// origin returns a description of the call for the device. Calls on a communicator share it, so it needs no memory per
-// message.
+// origin returns a description of the call for the device. All calls of the same kind on a communicator share it, so
+// that it needs no memory per message.
 func (k *call) origin() *mpe.Origin {
 	o := &k.comm.origins[max(slices.Index(origins[:], k.op), 0)]
 	o.Comm, o.Call = k.comm, k.op

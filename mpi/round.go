@@ -13,12 +13,13 @@ import (
 // Unlike the device's collective calls, a round that fails does not notify other ranks.
 type round struct {
 	x *collectiveCall
-	// proc is the process to whose pool Free returns the round. By then, x may have been recycled.
+	// proc is the process to whose pool Free returns the round. Free cannot get it from x, which may have been recycled
+	// by then.
 	proc *process
 	ops  []mpe.Op
 	// expectedLens holds the expected message length of each operation, or −1 for a send.
 	expectedLens []int
-	// peers holds the peer of each operation, as a rank in the communicator.
+	// peers holds, for each operation, the rank of its peer in the communicator.
 	peers []int
 	// doneOps is the number of operations at the beginning of ops whose outcome is known. err is the first error.
 	doneOps  int
@@ -87,7 +88,7 @@ func (o *round) addMessage(kind mpe.OpKind, world, peer int, b []byte) {
 	o.ops, o.expectedLens, o.peers = append(o.ops, device), append(o.expectedLens, wanted), append(o.peers, peer)
 }
 
-// assignTag assigns the tag for the messages of the call. It must be called after all checks, and returns false if a
+// assignTag assigns the tag for the messages of the call. It must be called after all checks. It returns false if a
 // check failed.
 func (o *round) assignTag() bool {
 	x := o.x
@@ -125,7 +126,8 @@ func (o *round) start() (Request, error) {
 	return r, nil
 }
 
-// cancelOnError returns the error found while the call was described, after cancelling the messages in flight.
+// cancelOnError returns the error that was found while the call was described, if any. In this case, it first cancels
+// the messages in flight.
 func (o *round) cancelOnError() error {
 	if o.x.err == nil {
 		return nil

@@ -127,8 +127,8 @@ func (x *collectiveCall) setScatterv(send *Blocks, recv *Buffer, root int) {
 	x.setScatterBuffers(mine, all, layout.Offsets[root])
 }
 
-// setScatterBuffers sets the buffers of the root: mine is its own block, and all holds all blocks, with its own block
-// at offset off.
+// setScatterBuffers sets the buffers of the root. mine is the root's own block, and all is the buffer of all blocks, in
+// which the root's block begins at offset off.
 func (x *collectiveCall) setScatterBuffers(mine, all []byte, off int) {
 	x.devOp.Send, x.devOp.Recv = all, mine
 	if x.checkInPlace(mine, all, off, [2]string{"recv", "send"}) {

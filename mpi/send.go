@@ -71,7 +71,7 @@ func (k *call) sendBlocking(ctx context.Context) error {
 	return k.wait(ctx, op, &st)
 }
 
-// startRequest starts the operation and returns its request.
+// startRequest starts an operation and returns a request for it.
 func (k *call) startRequest() (Request, error) {
 	if k.peer == ProcNull {
 		return k.nullRequest()
@@ -99,7 +99,7 @@ func (k *call) startRequest() (Request, error) {
 	return k.newRequest(op, false), nil
 }
 
-// completedRequest returns the request of a completed send.
+// completedRequest returns the request of a send that has completed.
 func (k *call) completedRequest() Request {
 	k.releaseCopy()
 	return k.comm.proc.completed.add()
@@ -114,7 +114,7 @@ func freeIfDone(op mpe.Op) bool {
 	return true
 }
 
-// nullRequest returns the completed request of a call with ProcNull.
+// nullRequest returns the request of a call with ProcNull, which is complete from the start.
 func (k *call) nullRequest() (Request, error) {
 	if err := k.check(); err != nil {
 		return Request{}, err

@@ -66,7 +66,7 @@ func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 	send, err := p.dev.Start(o)
 	if err != nil {
 		recv.Cancel()
-		// The receive has been cancelled or, if it was too late for that, it is done. Report the send's error.
+		// The receive has been cancelled or has completed before that was possible. Report the send's error.
 		_, _ = recv.Await(ctx)
 		recv.Free()
 		return out.fail(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// Special values of sources, tags, ranks and counts.
+// Special values for sources, tags, ranks and counts.
 const (
 	// AnySource as the source of a receive or probe matches every rank of the communicator.
 	AnySource = -1
@@ -55,7 +55,7 @@ func Count[T Number](status Status) int {
 	return int(status.Bytes / size)
 }
 
-// statusBytes converts the device's size of a message.
+// statusBytes converts a message's size, as reported by the device, to Status.Bytes.
 func statusBytes(s *mpe.Status) int64 {
 	if s.Bytes < 0 {
 		return Undefined

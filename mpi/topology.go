@@ -36,7 +36,7 @@ func (c *Comm) Topology() Topology {
 	return c.topology.kind()
 }
 
-// topologyOf returns the communicator's topology. It returns an error if the topology is not a T.
+// topologyOf returns the communicator's topology. It returns an error unless that has the type T.
 func topologyOf[T topology](k *call) (T, error) {
 	var none T
 	if err := k.check(); err != nil {

@@ -146,8 +146,8 @@ func Elements(s Status, t *datatype.Type) int {
 	return int(n)
 }
 
-// dense is the fast path of contiguous. It returns nil if the buffer is empty, if the datatype has gaps, or if there is
-// any error.
+// dense is the fast path of contiguous for buffers without gaps. It returns nil if the buffer is empty, if the datatype
+// has gaps, or if there is any error.
 func (b *Buffer) dense() []byte {
 	if b.datatype == nil || !b.datatype.IsDense() || b.count <= 0 || b.base == nil {
 		return nil
@@ -243,7 +243,8 @@ func growBytes(memory []byte, n int) []byte {
 	return memory[:n]
 }
 
-// wireDatatype returns the datatype that represents t on the wire, and whether a receive accepts any datatype.
+// wireDatatype returns the datatype that represents t on the wire. It also returns whether a receive of t accepts any
+// datatype.
 func wireDatatype(t *datatype.Type) (d protocol.Datatype, any bool) {
 	switch t.Element() {
 	case op.Float32:

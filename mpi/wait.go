@@ -135,7 +135,7 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	}
 	defer notifyAll(requests, nil)
 	for i == Undefined && pending > 0 && p != nil {
-		// Requests of other devices also make progress and wake this goroutine.
+		// Requests on other devices also make progress, and their completion wakes this goroutine.
 		if p.dev.Await(ctx, wake) != nil {
 			cancelAll(ctx, requests)
 		}
@@ -144,9 +144,10 @@ func awaitAny(ctx context.Context, requests []Request) int {
 	return i
 }
 
-// notifyAll registers n to receive a value when one of the requests completes, or unregisters the channel if n is nil.
-// It returns the process of an active request, or nil if no request is active. If another goroutine waits for one of
-// the requests, taken is the index of that request and n is not registered; otherwise taken is Undefined.
+// notifyAll registers the channel n to receive a value when one of the requests completes, or unregisters the current
+// channel if n is nil. It returns the process of an active request, or nil if no request is active. If another
+// goroutine waits for one of the requests, taken is the index of that request and n is not registered; otherwise taken
+// is Undefined.
 func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
 	for i, r := range requests {
 		q, busy := r.notify(n)
@@ -161,7 +162,7 @@ func notifyAll(requests []Request, n chan<- struct{}) (p *process, taken int) {
 	return p, Undefined
 }
 
-// cancelAll cancels all requests because ctx is done. Later calls can still return their outcomes.
+// cancelAll cancels all requests because ctx is done. Later calls can still return the requests' outcomes.
 func cancelAll(ctx context.Context, requests []Request) {
 	for _, r := range requests {
 		r.abort(ctx)
@@ -177,8 +178,8 @@ func (e *requestsError) recordOutcome(index int, st Status, err error, statuses 
 	}
 }
 
-// takeEnded returns the outcomes of all completed requests. Unless also is Undefined, it also returns the
-// outcome of requests[also].
+// takeEnded returns the outcomes of all completed requests. Unless also is Undefined, it includes the outcome of
+// requests[also], even if that request is not complete.
 func takeEnded(op string, requests []Request, also int, indices []int, statuses []Status) ([]int, error) {
 	failed := requestsError{total: len(requests)}
 	for i, r := range requests {

@@ -5,23 +5,23 @@ import (
 	"sync"
 )
 
-// The arena is the part of the shared memory after the rings. It holds payload that is not sent in frames; START
-// contains the offset of such payload. docs/attach.md specifies the arena.
+// The arena is the part of the shared memory after the rings. It holds payload that is not sent in frames; for such
+// payload, the START frame contains the offset in the arena. docs/attach.md specifies the arena.
 const (
-	// minArenaPayload is the minimum length of a payload that this client places in the arena. Shorter payloads are
-	// just as fast in frames.
+	// minArenaPayload is the minimum length of a payload that this client places in the arena. Sending a shorter
+	// payload in frames is just as fast.
 	minArenaPayload = 16 << 10
 	// arenaBlock is the granularity of the blocks that this client allocates.
 	arenaBlock = 4 << 10
 )
 
-// span is a part of an arena. A span of length 0 is empty.
+// span is a contiguous part of an arena. A span of length 0 is empty.
 type span struct{ offset, length int }
 
 func (b span) end() int { return b.offset + b.length }
 
-// arena allocates blocks of a client's arena. Callers of methods other than write and close must hold the lock of the
-// client.
+// arena manages a client's arena and allocates blocks of it. Callers of all methods except write and close must hold
+// the client's lock.
 type arena struct {
 	freeSpans []span // sorted; no two spans are adjacent
 
@@ -84,7 +84,7 @@ func (a *arena) write(b span, payload []byte) {
 	}
 }
 
-// close waits until no goroutine uses mem, and sets mem to nil.
+// close waits until no goroutine uses the field mem, and then sets it to nil.
 func (a *arena) close() {
 	a.memMu.Lock()
 	defer a.memMu.Unlock()

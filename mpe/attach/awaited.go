@@ -6,14 +6,14 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// awaited publishes the operations that callers sleep for, so that the daemon can diagnose hangs. A caller publishes
-// nothing while it polls, because most operations complete during that time.
+// awaited lists, in shared memory, the operations for which callers sleep, so that the daemon can diagnose hangs. A
+// caller that still polls is not listed, because most operations complete while their callers poll.
 type awaited struct {
 	mu    sync.Mutex
 	words *wire.Awaited // in shared memory; nil without rings, and after the end of the connection
 }
 
-// add publishes that a caller sleeps until an operation completes. The caller must pass the returned word to remove.
+// add lists an operation while its caller sleeps. The caller must pass the result to remove.
 func (a *awaited) add(id uint64) (word int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -31,7 +31,7 @@ func (a *awaited) remove(word int) {
 	}
 }
 
-// close makes words nil before the memory is unmapped.
+// close sets the field words to nil before the shared memory is unmapped.
 func (a *awaited) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

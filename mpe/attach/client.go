@@ -25,16 +25,16 @@ type Client struct {
 	reader *wire.Reader
 	outbox *wire.Outbox
 	rank   int
-	// welcome is the WELCOME that the daemon sent.
+	// welcome holds the WELCOME frame that the daemon sent.
 	welcome wire.Welcome
 	arena   arena
 	awaited awaited
 	peers   []mpe.PeerInfo
 
-	// abortTimeout is the constant abortTimeout, except in tests.
+	// abortTimeout equals the constant of the same name, except in tests.
 	abortTimeout time.Duration
 
-	// closed is closed after the end of the connection, when all operations are done. stop stops the writing goroutine.
+	// closed is closed after the connection has ended and all operations are done. stop stops the writing goroutine.
 	closed chan struct{}
 	stop   context.CancelFunc
 
@@ -54,8 +54,8 @@ type Client struct {
 
 var _ mpe.Device = (*Client)(nil)
 
-// attachTimeout is the maximum time that the daemon may take to grant a rank. It is longer than the time that the
-// daemon waits for the HELLO of a silent program.
+// attachTimeout limits the time that the daemon may take to grant a rank. It is longer than the time for which the
+// daemon waits for a silent program's HELLO.
 const attachTimeout = 30 * time.Second
 
 // Dial attaches to a rank of the daemon that listens on socket. If rank is AnyRank, it attaches to any of the
@@ -70,7 +70,7 @@ func DialSocket(ctx context.Context, socket string, rank int) (*Client, error) {
 	return dial(ctx, socket, rank, 0, attachTimeout)
 }
 
-// dial implements Dial. It sends flags in HELLO, and waits for the daemon's answer for at most limit.
+// dial implements Dial. It sends the given flags in HELLO, and waits no longer than limit for the daemon's answer.
 func dial(ctx context.Context, socket string, rank int, flags uint32, limit time.Duration) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
 		fmt.Errorf("no answer for %v: the daemon is stopped or overloaded, or no zrlmpid listens there: %w",
@@ -133,8 +133,8 @@ func newClient(socket string, from io.Reader) *Client {
 		abortTimeout: abortTimeout}
 }
 
-// startStream switches from the greeting to stream. If the stream can be polled, goroutines that wait for an operation
-// read the daemon's frames; see package progress.
+// startStream ends the exchange of HELLO and WELCOME and begins to use stream. If the stream can be polled, goroutines
+// that wait for an operation read the daemon's frames themselves; see package progress.
 func (c *Client) startStream(stream wire.Stream) error {
 	c.stream, c.outbox = stream, wire.NewOutbox(stream)
 	c.reader.SetSource(stream)
@@ -182,10 +182,9 @@ func rankName(rank int) string {
 	return fmt.Sprintf("rank %d", rank)
 }
 
-// requestRank requests the rank and reads the daemon's answer.
+// requestRank requests the rank from the daemon and reads the answer.
 func (c *Client) requestRank(conn io.Writer, rank int, flags uint32) error {
-	// A daemon that refuses the program may send REFUSED and close the connection before HELLO has been
-	// written.
+	// A daemon that refuses the program may send REFUSED and close the connection before it has read HELLO.
 	_, written := conn.Write(wire.HelloFrame(wire.Hello{Version: wire.Version, Rank: int32(rank), Flags: flags}))
 	if err := c.reader.Next(); err != nil {
 		return errors.Join(written, err)
@@ -228,7 +227,7 @@ func (c *Client) Size() int { return len(c.peers) }
 // mpe.ErrFull.
 func (c *Client) Limits() wire.Limits { return c.welcome.Limits }
 
-// Peer describes a rank as it was when the client attached.
+// Peer describes a rank of the cluster. The description dates from the time when the client attached.
 func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 	if rank < 0 || rank >= len(c.peers) {
 		return mpe.PeerInfo{}, fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, mpe.ErrRank,
@@ -237,8 +236,8 @@ func (c *Client) Peer(rank int) (mpe.PeerInfo, error) {
 	return c.peers[rank], nil
 }
 
-// Close ends all operations with mpe.ErrClosed and releases the rank. It returns when another program can
-// attach to the rank. If ctx ends first, Close closes the connection and returns the error of ctx.
+// Close ends all operations with mpe.ErrClosed and releases the rank. It waits until another program could attach to
+// the rank. If ctx ends first, Close closes the connection and returns the error of ctx.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first := !c.closing
@@ -258,7 +257,7 @@ func (c *Client) Close(ctx context.Context) error {
 	return ctxerr.Cause(ctx)
 }
 
-// newOp allocates an operation and assigns its id. call is nil unless the operation is a collective call.
+// newOp allocates an operation and assigns its id. The argument call is nil unless the operation is a collective call.
 func (c *Client) newOp(req wire.Start, call *collective.Operation) (*Op, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,12 +289,12 @@ func (c *Client) newOp(req wire.Start, call *collective.Operation) (*Op, error) 
 	return op, nil
 }
 
-// opEndTimeout is the maximum time that a new operation waits for the next completion of another one if the program has
-// reached its limit. Most operations, such as small sends, complete sooner.
+// opEndTimeout limits how long a new operation waits for others to complete when the program has reached its limit on
+// operations. Most operations, such as small sends, complete sooner.
 const opEndTimeout = time.Second
 
-// minEnded is the number of completions that awaitFreeSlot waits for. It is large so that the following operations need
-// not wait.
+// minEnded is the number of completions for which awaitFreeSlot waits. It is large so that the operations that follow
+// do not have to wait as well.
 const minEnded = 1024
 
 // awaitFreeSlot waits until minEnded operations are done, or until opEndTimeout passes without a completion. The caller

@@ -15,19 +15,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 )
 
-// abortTimeout is the maximum time that the daemon may take to answer ABORT. A daemon answers without waiting for
-// anything, so a daemon that takes longer hangs.
+// abortTimeout limits the time that the daemon may take to answer ABORT. A daemon answers at once, without waiting for
+// anything, so a daemon that exceeds this time hangs.
 const abortTimeout = 10 * time.Second
 
 // Op is an operation of a Client. The client reuses its memory after Free.
 type Op struct {
 	client *Client
-	// req is the operation as posted. call describes a collective call; its memory is reused.
+	// req describes the operation as it was posted. call describes a collective call; the next operation reuses its
+	// memory.
 	req  wire.Start
 	call *collectiveOp
-	// block is the arena block that contains the payload, or empty.
+	// block is the arena block that contains the payload. It is empty if the payload is not in the arena.
 	block span
-	// bytesReceived is the number of bytes of a received payload or of a call's result that have been or are being
+	// bytesReceived counts the bytes of a received payload, or of a call's result, that have been read or are being
 	// read. Only the goroutine that polls for the group may access it.
 	bytesReceived int
 	// done receives a value when the operation ends, if hasWaiter is set.
@@ -39,13 +40,13 @@ type Op struct {
 	opState
 }
 
-// opState is the state of an operation. Op.mu guards it.
+// opState is the part of an operation's state that Op.mu guards.
 type opState struct {
 	// startSent and bytesSent record how much of the operation the outbox has written. isWriting is set while the
 	// outbox reads the buffer; isQueued is set while the outbox may still call Frame.
 	startSent, isWriting, isQueued bool
 	bytesSent                      int
-	// writeDone, unless nil, receives a value when isWriting is cleared.
+	// writeDone, if not nil, receives a value when isWriting is cleared.
 	writeDone chan struct{}
 	// hasOutcome is set once the client has received the outcome, and ended once the caller also owns the buffer again.
 	// freed is set by Free; the memory may then be reused as soon as isQueued is cleared.
@@ -59,7 +60,7 @@ type opState struct {
 var _ mpe.Op = (*Op)(nil)
 
 // Start posts a send or a receive. It returns mpe.ErrFull if a limit is exceeded, and mpe.ErrClosed if the client is
-// closed. The outcome of the operation reports errors of the daemon's rank.
+// closed. Any error of the rank in the daemon is reported later, when the operation ends.
 func (c *Client) Start(req mpe.Operation) (mpe.Op, error) {
 	switch {
 	case req.Kind < mpe.OpSend || req.Kind > mpe.OpRecv:
@@ -247,8 +248,8 @@ func (op *Op) Result() (*mpe.Status, error) {
 // LibraryData returns the slot in which a library can store data about the operation.
 func (op *Op) LibraryData() *any { return &op.library }
 
-// abort aborts the operation with the given cause. The daemon answers with a description of the operation's
-// wait, or with the operation's outcome if the operation ended before the abort.
+// abort aborts the operation for the given cause. The daemon answers with a description of what the operation is
+// waiting for, or with its outcome if the operation ended before the abort.
 func (op *Op) abort(cause error) {
 	op.client.outbox.Send(wire.RawFrame(wire.AbortFrame(op.req.ID, cause)))
 	spin, stop := context.WithTimeout(context.Background(), op.client.abortTimeout)
@@ -266,8 +267,8 @@ func (op *Op) abort(cause error) {
 	op.outcome.Err = op.addCause(op.outcome.Err, cause)
 }
 
-// addCause adds cause to the error of an aborted operation so that errors.Is finds it. The daemon received only the
-// text of cause.
+// addCause adds cause to the error of an aborted operation so that errors.Is finds it. This is necessary because the
+// daemon receives and returns only the text of the cause.
 func (op *Op) addCause(err, cause error) error {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 )
 
 // readFrames handles frames from the daemon. It returns wire.ErrNoData when no complete frame is available, and another
-// error when the connection ends. Only the polling goroutine may call it.
+// error when the connection has ended. Only the polling goroutine may call it.
 func (c *Client) readFrames() (frames int, err error) {
 	for {
 		if err = c.reader.FrameReady(); err == nil {
@@ -107,7 +107,8 @@ func (c *Client) storePayload(id uint64) (*Op, error) {
 }
 
 // awaitWritten waits until the outbox no longer reads a call's payload, because the result may be written to the same
-// memory. The daemon has already received the whole payload, so the outbox is about to call Written.
+// memory. It does not wait long: the daemon has already received the whole payload, so the outbox is about to call
+// Written.
 func (op *Op) awaitWritten() error {
 	op.mu.Lock()
 	writing, left := op.isWriting, op.call.sendPieces.bytesLeft
@@ -139,7 +140,7 @@ func (op *Op) spaceLeft() int {
 	return len(op.req.Buf) - op.bytesReceived
 }
 
-// endAll ends the client and all its operations. err is the reason why the connection ended.
+// endAll ends the client and all its operations. The argument err is the reason why the connection ended.
 func (c *Client) endAll(err error) {
 	c.outbox.Close()
 	c.mu.Lock()
@@ -176,12 +177,12 @@ func (c *Client) connectionError(err error) error {
 	return fmt.Errorf("rank %d: %w: lost the connection to the zrlmpid at %s: %w", c.rank, mpe.ErrClosed, c.socket, err)
 }
 
-// awaitForever waits for a value on n without a time limit.
+// awaitForever waits for a value on the channel n without a time limit.
 func (c *Client) awaitForever(n <-chan struct{}) {
 	_ = c.Await(context.Background(), n) // this context is never cancelled
 }
 
-// Await waits for a value on n. If ctx ends first, it returns the cause of ctx.
+// Await waits for a value on the channel n. If ctx ends first, it returns the cause of ctx.
 func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	if c.group.Len() == 0 {
 		return c.stream.Await(ctx, n)
@@ -189,8 +190,8 @@ func (c *Client) Await(ctx context.Context, n <-chan struct{}) error {
 	return c.group.Await(ctx, n)
 }
 
-// awaitOp waits until op ends, and publishes op to the daemon while it sleeps. If ctx ends first, it returns the cause
-// of ctx.
+// awaitOp waits until op ends. While it sleeps, it lists op among the operations that the daemon can see. If ctx ends
+// first, it returns the cause of ctx.
 func (c *Client) awaitOp(ctx context.Context, op *Op) error {
 	if c.group.Len() == 0 {
 		return c.stream.Await(ctx, op.done)
@@ -209,7 +210,7 @@ func (c *Client) awaitOp(ctx context.Context, op *Op) error {
 // frameSource makes the client a progress.Source.
 type frameSource Client
 
-// Poll handles all frames that have been received. When the connection ends, it ends the client.
+// Poll handles all frames that have been received. If the connection has ended, it ends the client.
 func (f *frameSource) Poll() (int, error) {
 	client := (*Client)(f)
 	client.outbox.FlushStalled()

@@ -69,7 +69,7 @@ func (c *Client) Wire(rank int) (collective.Wire, error) { return mpe.WireOf(c.P
 // collectiveOp is a collective call executed by the daemon.
 type collectiveOp struct {
 	wire.Call
-	// description is the encoded description of the call.
+	// description is the call's description as encoded in the CALL frame.
 	description []byte
 	// sendPieces is the data to send: the description and the blocks in the program's buffers. recvPieces is the
 	// destination of the result.
@@ -202,12 +202,13 @@ func (p *pieces) next(most int) []byte {
 	return b
 }
 
-// reduceJob handles one REDUCE from the daemon. It is also the outbox item that sends the answer, REDUCED.
+// reduceJob handles one REDUCE frame, by which the daemon requests a reduction. It is also the outbox item that sends
+// the answer, a REDUCED frame.
 type reduceJob struct {
 	client   *Client
 	id       uint64
 	userFunc func(in, inout []byte) error
-	// operands holds the operands in and inout, one after the other. The result replaces inout.
+	// operands contains the operand in, followed by the operand inout. The result replaces inout.
 	operands []byte
 	err      error
 }
@@ -236,8 +237,8 @@ func (c *Client) readReduce() error {
 	return nil
 }
 
-// run calls the program's function. It runs in its own goroutine, because the function may take any amount of
-// time, and the caller of the collective call must be able to abort the call meanwhile.
+// run calls the program's reduction function. It runs in its own goroutine, because the function may take any amount of
+// time, and the caller must be able to abort the collective call meanwhile.
 func (x *reduceJob) run() {
 	x.err = errors.New("it did not return")
 	defer func() {

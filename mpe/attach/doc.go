@@ -10,9 +10,10 @@ import "github.com/zrlmpi/zrlmpid/mpe/attach/wire"
 const AnyRank = wire.AnyRank
 
 var (
-	// ErrBusy means that another program holds the rank.
+	// ErrBusy reports that another program holds the requested rank.
 	ErrBusy = wire.ErrBusy
-	// ErrControlSocket means that the path passed to Dial is the path of a daemon's control socket.
+	// ErrControlSocket is returned when the path passed to Dial belongs to a daemon's control socket rather than its
+	// attach socket.
 	ErrControlSocket = wire.ErrControlSocket
 )
 

@@ -23,7 +23,7 @@ type ForeignError struct {
 	UID    int
 }
 
-// Error states the user of the process, and how to trust that user.
+// Error names the user who runs the process, and explains how to trust that user.
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s: a process of user %d listens there, which is neither root nor user %d: nothing was "+
 		"sent to it; if that is the daemon's user, set %s=%d", e.Socket, e.UID, os.Geteuid(), EnvOwner, e.UID)
@@ -58,7 +58,7 @@ func CheckServer(conn *net.UnixConn, socket string) error {
 	return &ForeignError{socket, uid}
 }
 
-// userID returns the number of a user who is given by name or number.
+// userID returns the numeric id of a user who is given by name or number.
 func userID(name string) (int, error) {
 	if id, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return int(id), nil

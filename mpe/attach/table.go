@@ -1,7 +1,7 @@
 package attach
 
-// opTable assigns ids to a client's operations. The lower half of an id is the number of a slot; the upper half
-// counts the operations that have used the slot.
+// opTable assigns ids to a client's operations. The lower half of an id is the number of a slot in the table; the upper
+// half counts the operations that have used the slot, so that ids are not reused soon.
 type opTable struct {
 	slots        []slot
 	free         []uint32

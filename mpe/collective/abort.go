@@ -24,8 +24,8 @@ import (
 
 // abortMsg is an abort of a call.
 type abortMsg struct {
-	// rank is the world rank whose call failed. sender is the same rank, or a rank whose call ended because of the
-	// abort.
+	// rank is the world rank whose call failed. sender is the world rank that sent the abort: the same rank, or one
+	// whose call ended because of the abort.
 	rank, sender int
 	epoch        uint64
 	comm         uint32
@@ -34,7 +34,8 @@ type abortMsg struct {
 	cause        FailureCause
 }
 
-// abortLen is the length of an abort on the wire in bytes, which distinguishes it from other messages in statusComm.
+// abortLen is the length in bytes of an abort on the wire. This length distinguishes an abort from other messages in
+// statusComm.
 const abortLen = 20
 
 func (f *abortMsg) encode() []byte {
@@ -48,7 +49,7 @@ func (f *abortMsg) encode() []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(f.rank+1))
 }
 
-// Retractable reports whether payload, of a message in statusComm, is an abort without an epoch.
+// Retractable reports whether the payload of a message in statusComm is an abort without an epoch.
 func Retractable(payload []byte) bool {
 	return len(payload) == abortLen && decodeAbort(0, payload).epoch == 0
 }
@@ -80,8 +81,8 @@ func (x *Execution) sendAbort(err error) {
 	x.sendLater(&msg)
 }
 
-// Refuse aborts a call on the other members, because this rank rejects the call for an invalid argument and does not
-// make it. It is a no-op in a communicator with members whose profile carries no communicators, because they cannot be
+// Refuse aborts a call on the other members, because this rank rejects an invalid argument of the call and therefore
+// does not make it. It is a no-op if the profile of any member carries no communicators, because such members cannot be
 // notified.
 func (e *Executor) Refuse(operation *Operation, cause FailureCause) {
 	exec := &Execution{execution: execution{Operation: *operation, executor: e}}
@@ -105,15 +106,15 @@ func (e *Executor) Refuse(operation *Operation, cause FailureCause) {
 	a.countRejected(&f)
 }
 
-// sendLater queues an abort, to be sent with the epoch once the members have agreed. It is a no-op if they already
-// have.
+// sendLater queues an abort until the members have agreed on the epoch with which it must be sent. It is a no-op if
+// they already have.
 func (x *Execution) sendLater(f *abortMsg) {
 	if a := x.agreement(); a != nil && !a.done && len(a.unsentAborts) < maxAborts {
 		a.unsentAborts = append(a.unsentAborts, *f)
 	}
 }
 
-// sendAborts sends an abort to all other members. To engines that do not know aborts, it is a report of an unchanged
+// sendAborts sends an abort to all other members. Engines that do not know aborts take it for a report of an unchanged
 // status.
 func (e *Executor) sendAborts(members []int, f *abortMsg) {
 	text := f.encode()
@@ -124,7 +125,8 @@ func (e *Executor) sendAborts(members []int, f *abortMsg) {
 	}
 }
 
-// newEpoch returns the epoch of communicators whose first member is this rank, which it draws at random on first use.
+// newEpoch returns the epoch for communicators whose first member is this rank. It draws the epoch at random on first
+// use.
 func (e *Executor) newEpoch() uint64 {
 	if e.epoch == 0 {
 		e.epoch = e.engine.Random()%maxEpoch + 1
@@ -132,7 +134,7 @@ func (e *Executor) newEpoch() uint64 {
 	return e.epoch
 }
 
-// maxEpoch is the largest epoch. An epoch has 62 bits, so that it fits between two flags in a 64-bit word.
+// maxEpoch is the largest epoch. An epoch has 62 bits, so that it fits in a 64-bit word together with two flags.
 const maxEpoch = 1<<62 - 1
 
 // epoch returns the epoch of the call's communicator, or 0 if the members have not agreed on one.
@@ -143,8 +145,8 @@ func (x *Execution) epoch() uint64 {
 	return 0
 }
 
-// messageTag returns the tag of the call's messages: the call's number, offset by the epoch. The offset prevents a
-// match with a message of an earlier program's call that arrives after the members have agreed (E51).
+// messageTag returns the tag of the call's messages: the call's number, offset by the epoch. The offset prevents the
+// call from matching a late message that an earlier program sent with the same call number (E51).
 func (x *Execution) messageTag() int {
 	epoch := x.epoch()
 	if epoch == 0 || x.Tag == agreementTag || x.Tag > Tags {
@@ -153,7 +155,7 @@ func (x *Execution) messageTag() int {
 	return 1 + int((epoch+uint64(x.Tag)-1)%Tags)
 }
 
-// agreement returns the agreement of the call's communicator, or nil.
+// agreement returns the agreement of the call's communicator, or nil if there is none.
 func (x *Execution) agreement() *agreement {
 	if x.agreed != nil {
 		return x.agreed

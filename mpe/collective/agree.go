@@ -15,20 +15,21 @@ import (
 // members use the default table. The members of communicators with deployed nodes do not agree, because upstream's
 // compiler has fixed the algorithms of these nodes.
 
-// agreement is the agreement of a communicator's members, done or in progress.
+// agreement is what the members of a communicator have agreed on, or are in the process of agreeing on.
 type agreement struct {
 	comm uint32
 	done bool
 	// freed means that the program will make no further call in the communicator.
 	freed bool
-	// class is the class of the messages between the members.
+	// class is the class of the members' messages, on which the choice of algorithms depends.
 	class choice.Class
 	// sameConfig means that all members have the same configuration.
 	sameConfig bool
 	table      *choice.Table
-	// orders holds the orderings of ordered broadcasts by the world rank of their root.
+	// orders maps the world rank of a root to the order that its broadcasts use.
 	orders map[int]*Ordering
-	// call is the call by which the members agree, or nil after its end. waiting lists the calls posted before its end.
+	// call is the internal call by which the members agree, or nil after it has ended. waiting lists the calls that
+	// were posted before that.
 	call    *Execution
 	waiting []*Execution
 	// epoch distinguishes the communicator from other communicators with the same number; it is 0 if a member does not
@@ -40,7 +41,7 @@ type agreement struct {
 	lastCall     int
 	aborts       []abortMsg
 	unsentAborts []abortMsg
-	// sharing is the state of the members' shared buffers, or nil if the members have no common slot.
+	// sharing describes how the members use shared buffers. It is nil if they have no slot in common.
 	sharing *sharing
 }
 
@@ -129,7 +130,7 @@ func (e *Executor) agree(a *agreement, first *Execution) {
 	exec.execute()
 }
 
-// ownValue returns this rank's value for the agreement.
+// ownValue returns the value that this rank contributes to the agreement.
 func (e *Executor) ownValue(exec *Execution) []byte {
 	flags := ^uint64(0)
 	if exec.Call.Rank == 0 {
@@ -150,7 +151,7 @@ func (e *Executor) ownValue(exec *Execution) []byte {
 	return binary.LittleEndian.AppendUint64(b, e.freeSlots(exec))
 }
 
-// fold reduces a hash from 64 bits to 32.
+// fold reduces a 64-bit hash to 32 bits.
 func fold(hash uint64) uint64 { return (hash ^ hash>>32) & math.MaxUint32 }
 
 // onAgreed completes an agreement, and begins the calls that waited for it.
@@ -184,7 +185,7 @@ func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 			e.sendAborts(a.members, &a.unsentAborts[i])
 			a.countRejected(&a.unsentAborts[i])
 		}
-		// The epoch now determines which calls the earlier aborts concern.
+		// Only now does the epoch show which of the earlier aborts concern this communicator's calls.
 		e.aborts = append(e.aborts, a.aborts...)
 	}
 	a.unsentAborts, a.aborts = nil, nil
@@ -205,7 +206,7 @@ func (e *Executor) onAgreed(a *agreement, all []byte, err error) {
 	}
 }
 
-// table returns the configured table, or the built-in one.
+// table returns the configured table of algorithms, or the built-in one if none is configured.
 func (e *Executor) table() *choice.Table {
 	if t := e.cfg.Table; t != nil {
 		return t

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Caller is a rank that makes collective calls, for Operation.Check.
+// Caller describes a rank that makes collective calls. Operation.Check needs this information.
 type Caller interface {
 	// Rank returns the rank in the world.
 	Rank() int
@@ -18,16 +18,16 @@ type Caller interface {
 	Wire(rank int) (Wire, error)
 }
 
-// Wire describes the wire between two ranks. Profile, Words, NoComms and NoEmpty are as in mpe.PeerInfo. SingleCopy
-// means that payload is copied directly between the ranks' memories. Shared means that the ranks can use shared
-// buffers. Clients of a daemon set neither.
+// Wire describes the wire between two ranks. Profile, Words, NoComms and NoEmpty have the same meaning as in
+// mpe.PeerInfo. SingleCopy means that payload is copied directly between the ranks' memories. Shared means that the
+// ranks can use shared buffers. Clients of a daemon set neither of the two.
 type Wire struct {
 	Profile                 string
 	Words, NoComms, NoEmpty bool
 	SingleCopy, Shared      bool
 }
 
-// WireLimits describes the combined limits of the wires to a communicator's members.
+// WireLimits describes the combined limits of the wires to all members of a communicator.
 type WireLimits struct {
 	// Words means that some wire carries only whole words. ByOrder means that some wire carries no communicators, so
 	// that messages match by order alone. HasLimits means that either limit applies, or that some wire carries no empty
@@ -53,7 +53,7 @@ func (m *Operation) Check(rank Caller) (limits WireLimits, err error) {
 	case call.Token < 0 || call.Token > protocol.WordLen:
 		return limits, m.callError("tokens of %d bytes: at most %d are allowed", call.Token, protocol.WordLen)
 	}
-	// Tokens must have the same size on all ranks, although only some ranks have a peer that cannot receive empty
+	// Tokens must have the same size on all ranks, even if only some ranks have a peer that cannot receive empty
 	// messages.
 	if limits.HasLimits && call.Token == 0 {
 		call.Token = protocol.WordLen
@@ -106,7 +106,7 @@ func (m *Operation) Reduces() bool {
 	return false
 }
 
-// checkOperation checks that a reduction's operation is defined for its element type.
+// checkOperation checks that a reduction's operation is defined for the type of the elements.
 func (m *Operation) checkOperation() error {
 	if !m.Reduces() || m.User != nil {
 		return nil

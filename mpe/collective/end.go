@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Abort ends the call because its caller's context is done with cause. The call fails with the error of its oldest
-// message. No user function may be running.
+// Abort ends the call because its caller's context is done; cause is the context's cause. The call fails with the error
+// of its oldest message. No user function may be running.
 func (x *Execution) Abort(cause error) {
 	x.setCause(cause)
 	of := x
@@ -53,7 +53,7 @@ func (x *Execution) CancelComputing(cause error) bool {
 	return x.computing > 0
 }
 
-// endWith ends a call that is in progress or queued with err.
+// endWith ends a call that is in progress or queued. The call fails with the error err.
 func (x *Execution) endWith(err error) {
 	if x.started {
 		x.failErr = err
@@ -64,8 +64,8 @@ func (x *Execution) endWith(err error) {
 	x.end(err)
 }
 
-// cancelAll cancels all messages in flight. Messages that cannot be cancelled continue, but without access to the
-// call's buffers.
+// cancelAll cancels all messages in flight. Messages that cannot be cancelled continue, but no longer access the call's
+// buffers.
 func (x *Execution) cancelAll() {
 	for len(x.inFlight) > 0 {
 		m := x.inFlight[len(x.inFlight)-1]
@@ -109,7 +109,7 @@ func (x *Execution) end(err error) {
 	}
 }
 
-// agreeing returns the agreement's call that x waits for, or nil.
+// agreeing returns the agreement's own call if x waits for it, or nil.
 func (e *Executor) agreeing(x *Execution) *Execution {
 	if a := e.agreements[x.Comm]; a != nil {
 		return a.call
@@ -117,7 +117,8 @@ func (e *Executor) agreeing(x *Execution) *Execution {
 	return nil
 }
 
-// dequeue removes a call from the queue where it waits for an earlier call or for an agreement, which continues.
+// dequeue removes a call from the queue in which it waits for an earlier call or for an agreement. The call or
+// agreement that it waited for continues.
 func (e *Executor) dequeue(exec *Execution) {
 	is := func(y *Execution) bool { return exec == y }
 	if exec.order != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// ErrMismatch means that another rank made a different call: the length of its message, or its description in the
-// shared buffers, does not fit this rank's call.
+// ErrMismatch is returned when another rank has made a different call, so that the length of its message, or its
+// description in the shared buffers, does not fit this rank's call.
 var ErrMismatch = errors.New("not all ranks have made the same call")
 
-// ErrCallFailed means that the collective call cannot complete on this rank because another rank abandoned it.
+// ErrCallFailed is returned when the collective call cannot complete on this rank because another rank abandoned it.
 var ErrCallFailed = errors.New("another rank has abandoned the call")
 
 // CallFailedError is the error of a collective call that another rank abandoned.
 type CallFailedError struct {
-	// Rank is the world rank of the other rank.
+	// Rank is the world rank that abandoned the call.
 	Rank int
 	// Collective, Comm and Number identify the abandoned call.
 	Collective coll.Collective
@@ -39,17 +39,18 @@ func (e *CallFailedError) Is(target error) bool { return target == ErrCallFailed
 // operation, for instance a *WaitError if the caller's context was done.
 type StepError struct {
 	Collective coll.Collective
-	// Algorithm is empty for the first call in a communicator, if not all members have begun it.
+	// Algorithm is the name of the algorithm. It is empty in the first call in a communicator if not all members have
+	// begun that call.
 	Algorithm string
 	// Number is the number of the step, counted from 1. Kind is the kind of the step.
 	Number int
 	Kind   coll.Kind
-	// Peer is the world rank of the other rank, or −1 if the step involves no other rank.
+	// Peer is the world rank with which the step communicates, or −1 if it involves no other rank.
 	Peer int
 	// Bytes is the length of the step's message or operands.
 	Bytes int
-	// Others lists the world ranks, other than Peer, that the call had messages in flight with. If Algorithm is empty,
-	// it lists the members that this rank never received a packet from.
+	// Others lists the world ranks, other than Peer, with which the call had messages in flight. If Algorithm is empty,
+	// it lists the members from which this rank never received a packet.
 	Others []int
 	Err    error
 }
@@ -81,9 +82,10 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// AwaitError is the error of a call that waited for a rank in shared buffers when its caller's context was done.
+// AwaitError is the error of a call whose caller's context was done while the call waited for another rank's data in
+// shared buffers.
 type AwaitError struct {
-	// Rank is the world rank that the call waited for.
+	// Rank is the world rank for which the call waited.
 	Rank int
 	// Cause is the context's cause.
 	Cause error
@@ -96,7 +98,7 @@ func (e *AwaitError) Error() string {
 // Unwrap returns the cause.
 func (e *AwaitError) Unwrap() error { return e.Cause }
 
-// describeRanks returns a list of up to eight ranks as text, and the number of further ranks.
+// describeRanks lists up to eight ranks as text, followed by the number of further ranks.
 func describeRanks(list []int) string {
 	const most = 8
 	s := "rank "
@@ -118,9 +120,9 @@ func describeRanks(list []int) string {
 // FailureCause is the reason why a rank abandoned a collective call.
 type FailureCause uint8
 
-// Causes. Their numbers are part of the wire format (E51).
+// Causes of failed calls. Their numbers are part of the wire format (E51).
 const (
-	// CauseOther is any other error. Only the failed rank knows the details.
+	// CauseOther stands for any other error. Only the rank that failed knows the details.
 	CauseOther FailureCause = iota
 	// CauseTimeout means that the caller's deadline expired.
 	CauseTimeout
@@ -134,8 +136,8 @@ const (
 	CausePeerLost
 	// CauseClosing means that the rank is shutting down.
 	CauseClosing
-	// CauseArgument means that the rank rejected the call because of an invalid argument. The causes up to CauseRoot
-	// name the argument.
+	// CauseArgument means that the rank rejected the call because of an invalid argument. The causes from here to
+	// CauseRoot specify which argument.
 	CauseArgument
 	CauseBuffer
 	CauseCount
@@ -147,7 +149,7 @@ const (
 	numCauses
 )
 
-// refused reports whether the rank rejected the call without making it.
+// refused reports whether the cause means that the rank rejected the call without making it.
 func (c FailureCause) refused() bool { return c >= CauseArgument && c < numCauses }
 
 var causeTexts = [numCauses]string{

@@ -19,8 +19,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Engine is the engine of an Executor's rank. The Executor calls its methods only within events of the engine. They
-// must not call Advance.
+// Engine is the engine of the rank to which an Executor belongs. The Executor calls its methods only within events of
+// the engine. They must not call Advance.
 type Engine interface {
 	Caller
 	// Now returns the start time of the current event.
@@ -30,40 +30,43 @@ type Engine interface {
 
 	// Start posts a message. If it succeeds, the engine calls Executor.MessageDone when the message completes or fails.
 	Start(m *Message) error
-	// Forward posts a receive and a send with the same buffer. The send forwards the data while the receive is still in
-	// progress, in pieces of at least recv.Piece bytes. If the send is short enough to be sent eagerly, Forward posts
-	// only recv, and returns later = true.
+	// Forward posts a receive and a send with the same buffer. The send forwards the data while it is still being
+	// received, in pieces of at least recv.Piece bytes. If the send is short enough to be sent eagerly, Forward posts
+	// only the receive, and returns later = true.
 	Forward(recv, send *Message) (later bool, err error)
-	// Cancel ends a message, if it was posted, without a call of MessageDone. Afterwards the engine no longer uses its
-	// buffer.
+	// Cancel ends a message if it was posted, without calling MessageDone. Afterwards the engine no longer uses the
+	// message's buffer.
 	Cancel(m *Message)
-	// WaitError returns the error of a message in flight whose caller's context is done with cause.
+	// WaitError returns the error of a message that is still in flight when its caller's context is done with the given
+	// cause.
 	WaitError(m *Message, cause error) error
-	// HasAnswered reports whether this rank ever received a packet from a world rank, or connected to it.
+	// HasAnswered reports whether this rank has ever received a packet from the given world rank, or has connected to
+	// it.
 	HasAnswered(rank int) bool
-	// CauseOf returns the cause to report to other ranks for an error.
+	// CauseOf returns the cause that describes an error to other ranks.
 	CauseOf(err error) FailureCause
 
-	// SendInternal sends a message to another rank's Executor, unless the engine is closed. Internal must be true for
-	// comm. If o is not nil, the engine calls Executor.OrderConfirmed when the message is acknowledged or fails.
+	// SendInternal sends a message to another rank's Executor, unless the engine is closed. The communicator must be
+	// one for which Internal returns true. If o is not nil, the engine calls Executor.OrderConfirmed when the message
+	// is acknowledged or fails.
 	SendInternal(rank int, comm, tag uint32, payload []byte, o *Ordering)
 	// DiscardStale drops unexpected messages of a communicator: all messages with tags 1 to Tags, and all messages with
 	// tag 0 except the newest from each rank.
 	DiscardStale(comm uint32)
-	// UnsentBytes returns the total length in bytes of the messages not yet sent completely.
+	// UnsentBytes returns the total number of bytes in messages that have not been sent completely.
 	UnsentBytes() int
 
 	// Shared returns the shared buffers of the ranks on this host, or nil.
 	Shared() SharedBuffers
 
-	// Compute makes a goroutine call j.Run outside of the event. When Run returns, the engine calls Executor.JobDone in
-	// a separate event.
+	// Compute runs j.Run in a goroutine, outside of the current event. When Run returns, the engine calls
+	// Executor.JobDone in a separate event.
 	Compute(j Job)
-	// Finish ends a call. The engine may reuse x.
+	// Finish informs the engine that a call has ended. From then on, the engine may reuse x.
 	Finish(x *Execution, err error)
 }
 
-// Message is a send or a receive of a call's step.
+// Message is a send or a receive that belongs to a step of a call.
 type Message struct {
 	// Call specifies the communicator and the datatype.
 	Call *Operation
@@ -74,8 +77,8 @@ type Message struct {
 	// Peer is the world rank of the other rank.
 	Peer int
 	Buf  []byte
-	// Piece is the minimum length of the pieces in which the payload is forwarded while it arrives; 0 if it is not
-	// forwarded.
+	// Piece is the minimum length of the pieces in which the payload is forwarded while it is being received, or 0 if
+	// it is not forwarded.
 	Piece int
 	// Request is for the engine's use while the message is in flight.
 	Request any
@@ -84,27 +87,27 @@ type Message struct {
 	step int
 	// id numbers the messages in the order of their creation.
 	id uint64
-	// sibling is the other message of a forward, or nil after the end of either message. later means that sibling is
-	// sent after this message completes.
+	// sibling is the other of the two messages of a forward, or nil once either has ended. later means that sibling is
+	// sent only after this message completes.
 	sibling *Message
 	later   bool
 }
 
-// Executor manages the collective calls of a rank.
+// Executor manages the collective calls that one rank makes.
 type Executor struct {
 	engine Engine
 	cfg    Config
-	// calls lists the calls in progress or queued, except the calls by which members agree.
+	// calls lists the calls in progress or queued, except those by which the members of a communicator agree.
 	calls []*Execution
-	// lastID is the id of the last created message. spare holds messages for reuse.
+	// lastID is the id of the message created last. spare holds messages for reuse.
 	lastID uint64
 	spare  []*Message
-	// woken lists the calls with a completed message or job. ready lists the orderings whose announcement all members
-	// have received. aborts lists the received aborts to process.
+	// woken lists the calls of which a message or job has completed. ready lists the orderings whose announcement has
+	// reached all members. aborts lists received aborts that have yet to be processed.
 	woken  []*Execution
 	ready  []*Ordering
 	aborts []abortMsg
-	// ranks is indexed by rank of the world.
+	// ranks holds the status information about each rank, indexed by world rank.
 	ranks []rankStatus
 	// epoch distinguishes the communicators whose first member is this rank from earlier communicators with the same
 	// numbers. It is 0 before the first such communicator.
@@ -120,7 +123,7 @@ type Executor struct {
 	slots      [64]*sharing
 	slotsInUse uint64
 	slotOffer  *agreement
-	// toBegin lists the users of slots whose next queued call may begin.
+	// toBegin lists those users of slots whose next queued call may begin.
 	toBegin []*sharing
 	// recentCalls is a ring buffer of the calls that ended last. endedCount counts all ended calls.
 	recentCalls [maxRecentCalls]endedCall
@@ -128,10 +131,10 @@ type Executor struct {
 }
 
 // rankStatus holds the last status that another rank reported to this rank, and the last status that this rank reported
-// to the other.
+// in return.
 type rankStatus struct{ status, reported coll.Status }
 
-// New returns the Executor of a rank of a world of the given size.
+// New returns the Executor for a rank in a world of the given size.
 func New(engine Engine, size int, cfg Config) *Executor {
 	return &Executor{
 		engine: engine, cfg: cfg, ranks: make([]rankStatus, size),
@@ -139,7 +142,7 @@ func New(engine Engine, size int, cfg Config) *Executor {
 	}
 }
 
-// Pending reports whether Advance has something to do.
+// Pending reports whether Advance has any work to do.
 func (e *Executor) Pending() bool {
 	return len(e.woken) > 0 || len(e.ready) > 0 || len(e.toBegin) > 0 || len(e.aborts) > 0
 }
@@ -188,7 +191,8 @@ func (e *Executor) Free(comm uint32) {
 	}
 }
 
-// Reset drops all agreements, unless calls wait for them, and the aborts of calls that were not made here.
+// Reset drops all agreements except those that calls are waiting for. It also drops the aborts of calls that this rank
+// has not made.
 func (e *Executor) Reset() {
 	for comm, a := range e.agreements {
 		if len(a.waiting) > 0 {

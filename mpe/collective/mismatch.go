@@ -10,8 +10,8 @@ import (
 )
 
 // callWord describes a collective call in a word of shared memory, so that a rank that made a different call can name
-// both calls in its error. From the top: 6 bits for the collective, 6 for the operation, 20 for the root and 32 for the
-// bytes. A root or length that does not fit is clamped.
+// both calls in its error. From the most significant bit down, it contains 6 bits for the collective, 6 for the
+// operation, 20 for the root and 32 for the bytes. A root or length that does not fit is clamped.
 type callWord uint64
 
 func newCallWord(call *coll.Call, o op.Op) callWord {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxAborts limits the number of aborts stored for a communicator's calls that this rank has not made yet. A correct
-// member is ahead by at most its number of calls in progress.
+// maxAborts limits the number of aborts stored per communicator for calls that this rank has not made yet. A correct
+// member is ahead of this rank by no more calls than it has in progress.
 const maxAborts = 64
 
 // onAbort ends the aborted call if it is in progress, or stores the abort if this rank has yet to make the call.
@@ -26,7 +26,8 @@ func (e *Executor) onAbort(msg *abortMsg) {
 	if a == nil && msg.epoch == 0 {
 		e.byOrder.keepAbort(msg)
 	}
-	// An abort without an epoch may be from an earlier program, so it must not end calls yet to be made.
+	// An abort without an epoch may come from an earlier program, so it must not end a call that this rank has yet to
+	// make.
 	if a == nil || msg.epoch == 0 || !slices.Contains(a.members, msg.sender) {
 		return
 	}
@@ -39,7 +40,8 @@ func (e *Executor) onAbort(msg *abortMsg) {
 	a.keepAbort(msg)
 }
 
-// abortWith ends a call because another rank aborted it. A running user function delays the end.
+// abortWith ends a call because another rank aborted it. If a user function is running, the call ends only when the
+// function returns.
 func (x *Execution) abortWith(msg *abortMsg) {
 	if x.failErr != nil { // a user's function still uses the call's buffers
 		return
@@ -67,12 +69,12 @@ func (x *Execution) abortWith(msg *abortMsg) {
 	}
 }
 
-// error returns the error with which the abort ends a call.
+// error returns the error of a call that ends because of the abort.
 func (f *abortMsg) error() error {
 	return &CallFailedError{Rank: f.rank, Collective: f.collective, Comm: f.comm, Number: f.number, Cause: f.cause}
 }
 
-// isAhead reports whether call number comes after call number last. Numbers wrap around.
+// isAhead reports whether the call numbered call comes after the one numbered last. Numbers wrap around.
 func isAhead(number, last int) bool {
 	d := distance(number, last)
 	return d > 0 && d < Tags/2
@@ -82,8 +84,8 @@ func distance(number, last int) int {
 	return ((number-last)%Tags + Tags) % Tags
 }
 
-// keepAbort stores an abort of a call that this rank has yet to make. If it has stored maxAborts, it drops the abort of
-// the latest call.
+// keepAbort stores the abort of a call that this rank has yet to make. If it already stores maxAborts, it drops the
+// abort of the latest call.
 func (a *agreement) keepAbort(msg *abortMsg) {
 	if slices.ContainsFunc(a.aborts, func(g abortMsg) bool { return g.number == msg.number && g.epoch == msg.epoch }) {
 		return
@@ -103,8 +105,7 @@ func (a *agreement) keepAbort(msg *abortMsg) {
 	}
 }
 
-// byOrder is the state of calls in the only communicator whose messages match by order: the world, if it includes
-// FPGAs.
+// byOrder records the calls in the only communicator whose messages match by order: the world, if it includes FPGAs.
 type byOrder struct {
 	comm     uint32
 	lastCall int // number of the last call made, or 0
@@ -127,7 +128,7 @@ func (b *byOrder) keepAbort(msg *abortMsg) {
 	}
 }
 
-// begin records a call that the program makes, and returns the stored abort of the call, or nil.
+// begin records that the program makes a call, and returns the stored abort of this call, or nil.
 func (b *byOrder) begin(exec *Execution) (found *abortMsg) {
 	if exec.Call.Ranks == 1 {
 		return nil

@@ -6,15 +6,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Tags is the number of different call tags: 1 to Tags, after which the numbers wrap around to 1.
+// Tags is the number of different tags for calls. The tags are 1 to Tags; after Tags, they start again at 1.
 const Tags = 1<<29 - 1
 
-// Operation is a collective call of this rank to be posted.
+// Operation describes a collective call that this rank is about to post.
 type Operation struct {
 	// Call describes the call, with ranks that are indexes of Members. The device sets Order, FPGAs, Token, Flows and
 	// Shared; callers may set Segment and OrderForm.
 	Call coll.Call
-	// Members lists the world rank of each rank of the communicator.
+	// Members lists the world ranks of the communicator's members, in the order of their ranks in the communicator.
 	Members []int
 	// Comm is the communicator of the messages, which no other messages may use. Tag is the number of the call, equal
 	// on all ranks. Callers must number calls sequentially, from 1 to Tags, so that overlapping calls differ, and

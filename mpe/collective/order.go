@@ -21,7 +21,7 @@ import (
 //
 // If nothing changes, nothing is sent.
 
-// Communicators of internal messages. No communicator of a program has such a number.
+// Communicators of internal messages. A program's communicators never have these numbers.
 const (
 	// statusComm carries messages whose tag is a coll.Status. Their payload is empty, or the abort of a call (see
 	// sendAbort).
@@ -33,21 +33,22 @@ const (
 
 const (
 	orderHeader = 8
-	// maxAnnounced is the maximum number of stored announcements from a root. A correct root is at most two ahead.
+	// maxAnnounced is the maximum number of announcements stored per root. A correct root is at most two ahead.
 	maxAnnounced = 8
 	// maxOrder is the maximum length of an announcement in bytes.
 	maxOrder = 1 << 15
 )
 
-// Ordering is the order of the chains in the broadcasts of one root in a communicator.
+// Ordering determines the order of the ranks in the chain for broadcasts from one root in a communicator.
 type Ordering struct {
 	// posted counts the broadcasts posted on this rank.
 	posted uint32
 	// status holds the status of each member, which determines the order; nil means that all ranks are free. announced
-	// lists the statuses for later broadcasts.
+	// lists the announced statuses that apply to later broadcasts.
 	status    []coll.Status
 	announced []announcement
-	// unconfirmed is the number of members that have not confirmed the last announcement of this rank, the root.
+	// unconfirmed is used if this rank is the root. It is the number of members that have not confirmed its last
+	// announcement.
 	unconfirmed int
 	// busy means that a broadcast is in progress. waiting lists the queued broadcasts.
 	busy    bool
@@ -60,7 +61,7 @@ type announcement struct {
 	status      []coll.Status
 }
 
-// ordering returns the ordering for a root, given as a world rank.
+// ordering returns the Ordering for broadcasts from a root, which is given as a world rank.
 func (a *agreement) ordering(root int) *Ordering {
 	if a.orders == nil {
 		a.orders = map[int]*Ordering{}
@@ -82,7 +83,7 @@ func (x *Execution) tryBegin() bool {
 	return true
 }
 
-// beginQueued begins the next queued broadcast, if any, unless it must still wait.
+// beginQueued begins the next queued broadcast if there is one and it need not wait any longer.
 func (e *Executor) beginQueued(ordering *Ordering) {
 	if ordering.busy || ordering.unconfirmed > 0 || len(ordering.waiting) == 0 {
 		return
@@ -93,7 +94,7 @@ func (e *Executor) beginQueued(ordering *Ordering) {
 	x.run()
 }
 
-// setOrder sets the call's order, and reports or announces changes of status.
+// setOrder sets the order of the call's chain, and reports or announces changes of status.
 func (x *Execution) setOrder() {
 	call, ordering := &x.Call, x.order
 	for len(ordering.announced) > 0 && int32(x.broadcastNumber-ordering.announced[0].firstNumber) >= 0 {
@@ -110,7 +111,7 @@ func (x *Execution) setOrder() {
 	}
 }
 
-// reportStatus reports this rank's status to a root, unless it is unchanged since the last report.
+// reportStatus reports this rank's status to a root, unless the status is the one that it last reported to this root.
 func (e *Executor) reportStatus(root int) {
 	if now, of := coll.StatusOf(e.engine.UnsentBytes()), &e.ranks[root]; now != of.reported {
 		of.reported = now
@@ -148,7 +149,7 @@ func (e *Executor) announceOrder(exec *Execution) {
 	}
 }
 
-// OrderConfirmed records that a member has received an announcement, or never will.
+// OrderConfirmed records that a member has received an announcement, or will never receive it.
 func (e *Executor) OrderConfirmed(o *Ordering) {
 	if o.unconfirmed--; o.unconfirmed == 0 {
 		e.ready = append(e.ready, o)

@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// CallCount counts the calls of a collective by one algorithm.
+// CallCount counts the calls of one collective that were executed by one algorithm.
 type CallCount struct {
 	Collective string `json:"collective"`
 	Algorithm  string `json:"algorithm"`
@@ -24,32 +24,32 @@ type CallCount struct {
 // Snapshot describes a collective call in progress.
 type Snapshot struct {
 	Collective string `json:"collective"`
-	// Algorithm is empty until the members have agreed how to choose one.
+	// Algorithm is the name of the algorithm. It is empty until the members have agreed how to choose one.
 	Algorithm string  `json:"algorithm,omitempty"`
 	Comm      uint32  `json:"comm"`
 	Number    int     `json:"number"`
 	Seconds   float64 `json:"age_seconds"`
 	// Root is the world rank of the root, or nil for a collective without a root. Bytes is Call.Bytes, or -1 for a
-	// v-form, whose length may differ between members.
+	// variant, such as Gatherv, whose length may differ between members.
 	Root  *int `json:"root,omitempty"`
 	Bytes int  `json:"bytes"`
 	// Members lists the world ranks of the members, in the order of their ranks in the communicator; nil means all
 	// ranks of the world.
 	Members []int `json:"members,omitempty"`
-	// WaitsFor lists the world ranks that the call has messages in flight with, or the rank that it waits for in shared
-	// buffers.
+	// WaitsFor lists the world ranks with which the call has messages in flight, or the one rank for which it waits in
+	// shared buffers.
 	WaitsFor []int `json:"waits_for,omitempty"`
 	// Text is set by Describe.
 	Text string `json:"text"`
 
-	// since is the time since the call was posted. silent lists the members that this rank never received a packet
-	// from. computing is set while a user function is running.
+	// since is the time that has passed since the call was posted. silent lists the members from which this rank never
+	// received a packet. computing is set while a user function is running.
 	since     time.Duration
 	silent    []int
 	computing bool
 }
 
-// countFor returns the CallCount of a call's algorithm.
+// countFor returns the CallCount in which a call with this algorithm is counted.
 func (e *Executor) countFor(x *Execution) *CallCount {
 	n := e.counts[x.algorithm]
 	if n == nil {
@@ -59,7 +59,7 @@ func (e *Executor) countFor(x *Execution) *CallCount {
 	return n
 }
 
-// Counts returns the counts per collective and algorithm, sorted by their names.
+// Counts returns the counts for each collective and algorithm, sorted by name.
 func (e *Executor) Counts() []CallCount {
 	counts := make([]CallCount, 0, len(e.counts))
 	for _, n := range e.counts {
@@ -128,7 +128,7 @@ type EndedCall struct {
 	Failed     bool   `json:"failed,omitempty"`
 }
 
-// endedCall is a compact form of EndedCall. Recording it needs no allocation.
+// endedCall is a compact form of EndedCall that can be recorded without an allocation.
 type endedCall struct {
 	collective    coll.Collective
 	failed        bool
@@ -137,7 +137,7 @@ type endedCall struct {
 	root          int32
 }
 
-// maxRecentCalls is the number of ended calls to remember.
+// maxRecentCalls is the number of ended calls of which the Executor keeps a record.
 const maxRecentCalls = 8
 
 // recordEnd records a call that ends.
@@ -163,8 +163,8 @@ func (e *Executor) EndedCalls() (list []EndedCall) {
 	return list
 }
 
-// silentMembers returns the members that this rank never received a packet from. They may be the cause of a wait even
-// if this rank waits for another member, which waits for them.
+// silentMembers returns the members from which this rank never received a packet. They may be the cause of a wait even
+// if this rank waits for another member, because that member may be waiting for them.
 func (x *Execution) silentMembers() (ranks []int) {
 	for _, rank := range x.Members {
 		if !x.executor.engine.HasAnswered(rank) {
@@ -174,7 +174,7 @@ func (x *Execution) silentMembers() (ranks []int) {
 	return ranks
 }
 
-// Origin identifies the call that a message, or a wait in shared buffers, belongs to.
+// Origin identifies the call to which a message, or a wait in shared buffers, belongs.
 type Origin struct {
 	// Collective and Number identify the call; Algorithm is empty for an agreement.
 	Collective, Algorithm string
@@ -185,7 +185,7 @@ type Origin struct {
 	Agreement bool
 }
 
-// Origin returns the call that the message belongs to.
+// Origin returns the call to which the message belongs.
 func (m *Message) Origin() Origin {
 	x := m.x
 	if x.Request != nil {
@@ -202,7 +202,7 @@ func (x *Execution) origin() Origin {
 	return Origin{Collective: x.Call.Collective.String(), Algorithm: x.algorithm.Name, Number: x.Tag, Comm: x.Comm}
 }
 
-// MessageSuffix describes the message's call in words that follow "message".
+// MessageSuffix describes the call to which a message belongs, in words to be put after "message".
 func (o *Origin) MessageSuffix() string {
 	if o.Agreement {
 		return fmt.Sprintf(" with which it begins %s in communicator %d", o.firstCall(), o.Comm)
@@ -210,7 +210,7 @@ func (o *Origin) MessageSuffix() string {
 	return fmt.Sprintf(" of call %d in communicator %d", o.Number, o.Comm)
 }
 
-// CallSuffix describes the message's call in words that end a sentence.
+// CallSuffix describes the call to which a message belongs, in words to be put at the end of a sentence.
 func (o *Origin) CallSuffix() string {
 	if o.Agreement {
 		return ", in " + o.firstCall()
@@ -218,12 +218,12 @@ func (o *Origin) CallSuffix() string {
 	return fmt.Sprintf(", in %s by %s", o.Collective, o.Algorithm)
 }
 
-// AwaitSuffix describes a call that waits in shared buffers, in words that end a sentence.
+// AwaitSuffix describes a call that waits in shared buffers, in words to be put at the end of a sentence.
 func (o *Origin) AwaitSuffix() string {
 	return fmt.Sprintf(" in %s by %s, call %d in communicator %d", o.Collective, o.Algorithm, o.Number, o.Comm)
 }
 
-// firstCall names the first call in a communicator, as far as this rank's program has made it.
+// firstCall names the first call in a communicator, or describes it if this rank's program has not made it yet.
 func (o *Origin) firstCall() string { return cmp.Or(o.Collective, "its first collective call") }
 
 // oldestWaiter returns the oldest call that waits for agreement x, or nil.
@@ -234,7 +234,8 @@ func (e *Executor) oldestWaiter(x *Execution) *Execution {
 	return nil
 }
 
-// awaitedRanks returns the world ranks that the call has messages in flight with, or waits for in shared buffers.
+// awaitedRanks returns the world ranks with which the call has messages in flight, or the one for which it waits in
+// shared buffers.
 func (x *Execution) awaitedRanks() (ranks []int) {
 	for _, m := range x.inFlight {
 		ranks = append(ranks, m.Peer)
@@ -246,7 +247,7 @@ func (x *Execution) awaitedRanks() (ranks []int) {
 	return slices.Compact(ranks)
 }
 
-// awaitedRank returns the world rank that the call waits for in shared buffers, if any, and the start of the wait.
+// awaitedRank returns the world rank for which the call waits in shared buffers, if any, and the start of the wait.
 func (x *Execution) awaitedRank() (rank int, since handshake.Instant, waits bool) {
 	if x.sharedCall == nil || !x.started || x.sharedCall.await.rank < 0 {
 		return -1, 0, false
@@ -254,8 +255,8 @@ func (x *Execution) awaitedRank() (rank int, since handshake.Instant, waits bool
 	return x.sharedCall.members[x.sharedCall.await.rank], x.sharedCall.await.since, true
 }
 
-// EachAwait calls yield for each call that waits for a rank in shared buffers, with the world rank, the start of the
-// wait and the call.
+// EachAwait calls yield for each call that waits for a rank in shared buffers. It passes the world rank, the start of
+// the wait and the call.
 func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of Origin)) {
 	for _, x := range e.calls {
 		if rank, since, waits := x.awaitedRank(); waits {

@@ -16,8 +16,8 @@ import (
 // buffers are executed sequentially, in posting order, and alternate between the halves. A rank writes to a half only
 // after all members are done with the last call that used the half, so that no rank is still reading it.
 
-// SharedBuffers provides the shared buffers of the ranks on a host. An Executor calls its methods within events.
-// Several ranks may call them concurrently, and access each other's memory.
+// SharedBuffers provides access to the buffers that the ranks on a host share. An Executor calls its methods within
+// events. Several ranks may call them concurrently, and access each other's memory.
 type SharedBuffers interface {
 	// Slots returns the number of slots in each buffer, at most 64, and the size of half a slot in bytes.
 	Slots() (slots, half int)
@@ -30,14 +30,15 @@ type SharedBuffers interface {
 	Publish(slot int, sequence uint64, members []int)
 	// Fail records that a call failed on this rank. The caller must call Publish afterwards.
 	Fail(slot int, call uint64)
-	// Describe sets the digest and the description of this rank's call with the given number. The caller must call it
-	// before the first Publish or Fail in the call.
+	// Describe sets the digest and the description of this rank's call with the given number. It must be called before
+	// the call's first Publish or Fail.
 	Describe(slot int, call, digest, description uint64)
 	// State returns the state of a rank's slot for a call, or the zero SlotState if that rank's buffer does not exist
 	// yet. A rank whose buffer exists has also mapped this rank's buffer. Published data outlives its process, until
 	// another process becomes the rank.
 	State(rank, slot int, call uint64) SlotState
-	// Described returns, for errors, the values that a rank last set with Describe in the half used by a call.
+	// Described returns the values that a rank last passed to Describe for the half used by a call. It serves to
+	// describe mismatches in errors.
 	Described(rank, slot int, call uint64) (digest, description uint64)
 	// View returns the memory of a rank's slot and its epoch, or nil if the rank's buffer does not exist yet. The
 	// memory is valid until Release, which the caller must call in either case.
@@ -49,8 +50,8 @@ type SharedBuffers interface {
 	Await(rank, slot int, sequence uint64)
 }
 
-// SlotState is the state of a slot for a call. Failed and Digest are from the half that the call uses, BeforeFailed and
-// BeforeDigest from the other half.
+// SlotState is the state of a slot as seen by a call. Failed and Digest are from the half that the call uses,
+// BeforeFailed and BeforeDigest from the other half.
 type SlotState struct {
 	Sequence uint64
 	// Epoch identifies the communicator that owns the slot.
@@ -74,26 +75,28 @@ type sharing struct {
 	epoch uint64
 	// freed means that the program will make no further call in the communicator.
 	freed bool
-	// posted counts the calls on shared buffers made on this rank. lastTag is the tag of the last one.
+	// posted counts the calls on shared buffers that this rank has made. lastTag is the tag of the last one.
 	posted  uint64
 	lastTag int
-	// lastSeen holds, by member, the last sequence seen in the member's slot, and this rank's own sequence.
+	// lastSeen holds, for each other member, the sequence last seen in that member's slot, and for this rank its own
+	// sequence.
 	lastSeen []uint64
-	// lastCalls holds this rank's last call in each half.
+	// lastCalls holds, for each half, this rank's last call that used it.
 	lastCalls [2]callID
 	// queue lists the pending calls in posting order. The first has begun, or is about to begin.
 	queue []queuedCall
-	// lost holds the errors of lost members by world rank.
+	// lost holds an error for each lost member, keyed by world rank.
 	lost map[int]error
 }
 
-// callID identifies a rank's call for comparison with other ranks.
+// callID identifies a rank's call, so that it can be compared with the calls of other ranks.
 type callID struct {
 	digest      uint64
 	description callWord
 }
 
-// queuedCall is a call in a queue of calls on shared buffers. call is nil if it failed on this rank.
+// queuedCall is an entry in the queue of calls on shared buffers. The field call is nil if the call failed on this
+// rank.
 type queuedCall struct {
 	number uint64
 	callID
@@ -107,12 +110,12 @@ const countBits = 24
 
 func sequence(call, publications uint64) uint64 { return call<<countBits | publications }
 
-// sequenceAfter returns the sequence of a rank's slot when the rank is done with a call.
+// sequenceAfter returns the sequence that a rank's slot has once the rank is done with a call.
 func sequenceAfter(call uint64) uint64 { return sequence(call+1, 0) }
 
-// awaitState describes the member that a call on shared buffers waits for.
+// awaitState describes the member for which a call on shared buffers waits.
 type awaitState struct {
-	// rank is the index of the member, or −1.
+	// rank is the index of that member, or −1 if the call waits for no member.
 	rank  int
 	since handshake.Instant
 }
@@ -125,17 +128,17 @@ type share struct {
 	digest uint64
 	// step is the current step, or nil.
 	step *coll.Step
-	// steps counts the steps begun, and published the publications made, in the call.
+	// steps counts the steps that the call has begun, and published counts its publications.
 	steps     int
 	published uint64
-	// claimed means that no rank is still reading this half of the buffer, or the description of the call that used it
-	// before.
+	// claimed means that no rank still reads this half of the buffer, or the description of the call that used this
+	// half before.
 	claimed bool
 	await   awaitState
 }
 
 // freeSlots returns a mask of the slots that no communicator uses, or 0 if not all members of a call share memory. Only
-// one agreement at a time may offer slots; for a concurrent agreement, the mask is 0, so that its communicator uses no
+// one agreement at a time may offer slots. Any concurrent agreement gets the mask 0, so that its communicator uses no
 // slot.
 func (e *Executor) freeSlots(exec *Execution) (mask uint64) {
 	buffers := e.engine.Shared()
@@ -191,8 +194,8 @@ func (e *Executor) release(s *sharing) {
 	e.slots[s.slot] = nil
 }
 
-// markFreed records that the program will make no further call. The slot can be reused when all members are done with
-// the last call.
+// markFreed records that the program will make no further call in the communicator. The slot can be reused when all
+// members are done with the last call.
 func (s *sharing) markFreed() {
 	s.freed = true
 	if end := sequenceAfter(s.posted); len(s.queue) == 0 && s.lastSeen[s.self] < end {
@@ -252,10 +255,12 @@ func (a *agreement) countRejected(msg *abortMsg) {
 	}
 }
 
-// refusedDigest returns the digest of a rejected call. Its lower half is 0, unlike in any other digest.
+// refusedDigest returns the digest of a rejected call. Its lower half is 0, which distinguishes it from every other
+// digest.
 func refusedDigest(tag int) uint64 { return uint64(tag) << 32 }
 
-// isRefused reports whether digest belongs to a rejected call with the same tag as the call whose digest is of.
+// isRefused reports whether digest belongs to a rejected call. The tag of this call must equal that of the call whose
+// digest is given as of.
 func isRefused(digest, of uint64) bool { return uint32(digest) == 0 && digest>>32 == of>>32 }
 
 // endShared ends a call on shared buffers. A failed call remains in the queue until beginNext has notified the other
@@ -299,17 +304,17 @@ func (s *sharing) beginNext() {
 	}
 }
 
-// describe stores the digest and the description of this rank's call in its slot.
+// describe stores the digest and the description of this rank's call in the slot of this rank.
 func (s *sharing) describe(t *queuedCall) {
 	s.lastCalls[t.number&1] = t.callID
 	s.buffers.Describe(s.slot, t.number, t.digest, uint64(t.description))
 }
 
-// errFailed means that the call failed on a member.
+// errFailed is returned when the call failed on another member.
 var errFailed = errors.New("the rank failed in the call")
 
-// errMismatchBefore means that a member's previous call differed from this rank's. Neither rank noticed that in the
-// previous call, because neither awaited the other.
+// errMismatchBefore is returned when a member's previous call differed from this rank's. Neither rank noticed that
+// during the previous call, because neither waited for the other.
 var errMismatchBefore = fmt.Errorf("%w before", ErrMismatch)
 
 // checkMember returns the sequence of a member, clamped to the end of the call with the given number. problem is
@@ -333,12 +338,13 @@ func (s *sharing) checkMember(member int, number, digest uint64) (at uint64, pro
 	return at, nil
 }
 
-// differs reports whether a digest belongs to a different call with the same tag.
+// differs reports whether a digest belongs to a different call that nevertheless has the same tag.
 func (m *callID) differs(digest uint64) bool {
 	return digest != m.digest && digest>>32 == m.digest>>32 && uint32(digest) != 0 && uint32(m.digest) != 0
 }
 
-// mismatch returns the error for a mismatch with a rank in the current call or in the previous one.
+// mismatch returns the error for a call that differs from another rank's, in either the current call or the previous
+// one.
 func (s *sharing) mismatch(rank int, problem error) error {
 	number, ours := s.queue[0].number, s.queue[0].callID
 	if errors.Is(problem, errMismatchBefore) {
@@ -539,8 +545,8 @@ func (x *Execution) copyShared(step *coll.Step) error {
 	return err
 }
 
-// copyStep packs, copies or combines bytes. combine cannot fail, because calls with a user function never use shared
-// buffers.
+// copyStep packs, copies or combines bytes. Its call of combine cannot fail, because calls with a user function never
+// use shared buffers.
 func (x *Execution) copyStep(step *coll.Step, into, from []byte) {
 	if step.Kind == coll.StepPack {
 		step.Pack(into, from)
@@ -555,7 +561,7 @@ func (s *share) halfOf(slot []byte) []byte {
 	return slot[at : at+s.half]
 }
 
-// errReplaced means that another process has become the rank. The engine is about to report the rank as lost.
+// errReplaced is returned when another process has become the rank. The engine is about to report the rank as lost.
 var errReplaced = errors.New("its memory belongs to another process")
 
 // failShared ends the call because the current step has failed.
@@ -564,7 +570,8 @@ func (x *Execution) failShared(rank int, err error) {
 	x.end(x.failErr)
 }
 
-// sharedError returns the error of the current step. rank is the world rank that the step waits for, or −1.
+// sharedError returns the error of the current step. The argument rank is the world rank for which the step waits, or
+// −1.
 func (x *Execution) sharedError(rank int, err error) *StepError {
 	e := &StepError{Collective: x.Call.Collective, Algorithm: x.algorithm.Name, Number: x.sharedCall.steps,
 		Kind: coll.StepAwait, Peer: rank, Err: err}

@@ -11,23 +11,23 @@ import (
 // Execution is a collective call in progress. Its memory can be reused for another call after the end of the call.
 type Execution struct {
 	execution
-	// Request is the engine's request, which the caller waits for. It is nil for a call by which members agree, which
+	// Request is the engine's request, for which the caller waits. It is nil for a call by which members agree, which
 	// sets onEnd instead.
 	Request any
 
-	// The remaining fields are memory that the next call reuses. Allocating and collecting it for every call would take
-	// longer than the call itself.
+	// The remaining fields hold memory that the next call reuses. Allocating and garbage-collecting this memory for
+	// every call would take longer than the call itself.
 	schedule coll.Schedule
 	progress coll.Progress
 	scratch  []byte
 	// ownShare is the memory of sharedCall.
 	ownShare share
 	inFlight []*Message
-	// localSteps lists the steps without messages that can begin.
+	// localSteps lists the steps that can begin and involve no messages.
 	localSteps []localStep
 }
 
-// execution is the part of an Execution that is reset for each call.
+// execution contains those fields of an Execution that are reset for each call.
 type execution struct {
 	Operation
 	executor  *Executor
@@ -36,26 +36,26 @@ type execution struct {
 	algorithm *coll.Algorithm
 	// discardBuf is the receive buffer for tokens, whose content does not matter.
 	discardBuf [protocol.WordLen]byte
-	// reduce is the function of Op and Type; nil if User is set.
+	// reduce is the function that implements the operation Op for elements of Type; nil if User is set.
 	reduce op.Func
 	limits WireLimits
 	// started means that the members have agreed, and that the call's schedule has been built.
 	started bool
-	// order determines the order of a broadcast's chain; nil if the order is fixed. broadcastNumber is the number of
-	// this broadcast among the broadcasts of order.
+	// order determines the order of a broadcast's chain; nil if the order is fixed. broadcastNumber is this broadcast's
+	// number among all broadcasts that share order.
 	order           *Ordering
 	broadcastNumber uint32
 	// computing is the number of running calls of the user function, each in a separate goroutine.
 	computing int
 	failErr   error
-	// agreed is the members' agreement that the call uses, or nil before the call begins. cause is the reason why the
-	// caller abandoned the call. aborted means that another rank aborted the call.
+	// agreed is the agreement of the members according to which the call is executed, or nil before the call begins.
+	// cause is the reason why the caller abandoned the call. aborted means that another rank aborted the call.
 	agreed  *agreement
 	cause   FailureCause
 	aborted bool
-	// woken means that the call is in Executor.woken.
+	// woken means that the call is listed in Executor.woken.
 	woken bool
-	// sharedCall is not nil if the call uses shared buffers.
+	// sharedCall is the call's state if it uses shared buffers, and nil otherwise.
 	sharedCall *share
 }
 
@@ -77,7 +77,7 @@ func (x *Execution) execute() {
 	x.advance()
 }
 
-// Prepare checks a call and stores it in x, inside or outside of events. The error is as in Check.
+// Prepare checks a call and stores it in x. It may be called inside or outside of events. The error is as in Check.
 func (x *Execution) Prepare(c *Operation, rank Caller) (err error) {
 	x.Operation = *c
 	if x.limits, err = x.Check(rank); err == nil && x.Reduces() && x.User == nil {
@@ -205,7 +205,7 @@ func (x *Execution) chooseUpstream() (*coll.Algorithm, error) {
 	return coll.ByOrder(call)
 }
 
-// membersOf returns the members whose world ranks are in list, in the order of list.
+// membersOf returns those members whose world ranks are in list, in the order of list.
 func (x *Execution) membersOf(list []int) (members []int) {
 	for _, rank := range list {
 		for i, m := range x.Members {

@@ -41,7 +41,7 @@ func (x *Execution) advance() {
 // blanks is the payload of tokens, whose content does not matter.
 var blanks [16]byte
 
-// bytesAt returns the n bytes at a location.
+// bytesAt returns the n bytes at the location at.
 func (x *Execution) bytesAt(at coll.Loc, n int) ([]byte, error) {
 	var b []byte
 	switch at.Buf {
@@ -68,7 +68,7 @@ func (x *Execution) subslice(b []byte, at coll.Loc, n int) ([]byte, error) {
 	return b[at.Off : at.Off+n : at.Off+n], nil
 }
 
-// post posts the message, or both messages, of a step.
+// post posts the message of a step, or both of its messages.
 func (x *Execution) post(step *coll.Step, number int) {
 	var err error
 	switch step.Kind {
@@ -112,8 +112,8 @@ func (x *Execution) forward(step *coll.Step, number int) error {
 	return err
 }
 
-// message returns a new message to or from a rank of the communicator, and adds it to the messages in flight, until
-// release.
+// message returns a new message to or from a rank of the communicator. The message counts as in flight until release is
+// called.
 func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 	executor := x.executor
 	var msg *Message
@@ -130,7 +130,7 @@ func (x *Execution) message(send bool, peer, number int, buf []byte) *Message {
 	return msg
 }
 
-// release removes a message from the messages in flight, and recycles it.
+// release records that a message is no longer in flight, and recycles it.
 func (x *Execution) release(m *Message) {
 	remove(&x.inFlight, m)
 	m.Call, m.Buf, m.Request, m.x, m.sibling = nil, nil, nil, nil, nil // message sets all fields
@@ -167,7 +167,7 @@ func (x *Execution) runLocal(step *localStep) {
 	x.progress.MarkDone(step.number)
 }
 
-// combine executes a step on its bytes. It returns an error only if the user function does.
+// combine combines or copies the bytes of a step. It returns an error only if the user function does.
 func (x *Execution) combine(kind coll.Kind, into, from []byte) error {
 	switch kind {
 	case coll.StepReduce:
@@ -181,7 +181,7 @@ func (x *Execution) combine(kind coll.Kind, into, from []byte) error {
 	return nil
 }
 
-// apply calls the operation: inout = in ∘ inout.
+// apply applies the reduction operation: inout = in ∘ inout.
 func (x *Execution) apply(in, inout []byte) error {
 	if x.User != nil {
 		return x.User(in, inout)
@@ -215,7 +215,7 @@ func (e *Executor) JobDone(job Job, err error) {
 	exec.wake()
 }
 
-// wake makes the next Advance continue the call.
+// wake ensures that the next Advance continues the call.
 func (x *Execution) wake() {
 	if !x.woken {
 		x.woken = true

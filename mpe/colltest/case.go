@@ -28,8 +28,8 @@ type Case struct {
 	expected   [][]byte
 }
 
-// NewCase returns a call with blocks of n int32 elements. Reductions are sums. The value of an element depends on its
-// rank and its index.
+// NewCase returns a call whose blocks consist of n int32 elements. Reductions are sums. The value of an element depends
+// on its rank and its index.
 func NewCase(of coll.Collective, algorithm string, ranks, root, n int) *Case {
 	c := &Case{Algorithm: algorithm, Call: coll.Call{Collective: of, Ranks: ranks, Root: root, Bytes: 4 * n, Elem: 4}}
 	for r := range ranks {
@@ -106,7 +106,7 @@ func NewCase(of coll.Collective, algorithm string, ranks, root, n int) *Case {
 	return c
 }
 
-// Start posts the call of a rank, as number tag of communicator 1.
+// Start posts a rank's call in communicator 1, with the given tag as its number.
 func (c *Case) Start(device mpe.Device, tag int) (mpe.Op, error) {
 	r := device.Rank()
 	call := c.Call
@@ -157,7 +157,8 @@ func Run(ranks []mpe.Device, cases []*Case, within time.Duration) error {
 }
 
 // AllCases returns calls of all collectives, by each algorithm that supports the call and by the algorithm that the
-// devices choose. lengths are the numbers of elements in a block. The ranks have shared buffers of shared bytes.
+// devices choose. lengths lists the block lengths to use, in elements. shared is the size in bytes of the ranks' shared
+// buffers.
 func AllCases(ranks int, roots, lengths []int, shared int) (cases []*Case) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		for _, algorithm := range coll.Algorithms(of) {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Fake is a device in memory whose StartCollective is StartOn.
+// Fake is an in-memory device that implements StartCollective by calling StartOn.
 type Fake interface {
 	collective.Caller
 	Start(op mpe.Operation) (mpe.Op, error)
@@ -37,7 +37,7 @@ func StartOn(dev Fake, c *collective.Operation) (mpe.Op, error) {
 	return call, nil
 }
 
-// fakeCall is a call that is executed by point-to-point messages.
+// fakeCall is a collective call that is executed by exchanging point-to-point messages.
 type fakeCall struct {
 	collective.Operation
 	dev       Fake
@@ -52,7 +52,7 @@ type fakeCall struct {
 	mu       sync.Mutex
 	progress *coll.Progress
 	inFlight []fakeMessage
-	// computing is the number of calls of the user's function in progress.
+	// computing is the number of running calls of the user's function.
 	computing int
 	notify    chan<- struct{}
 	onEnd     func()
@@ -205,7 +205,7 @@ func (x *fakeCall) post(step *coll.Step) (mpe.Op, error) {
 	return x.dev.Start(o)
 }
 
-// user executes a step that calls the user's function.
+// user executes a step that requires calling the user's function.
 func (x *fakeCall) user(message fakeMessage) {
 	err := x.compute(&message.Step)
 	x.mu.Lock()
@@ -299,7 +299,7 @@ func (x *fakeCall) fail(message *fakeMessage, err error) {
 	}
 }
 
-// cancelAll cancels all messages, because ctx is done.
+// cancelAll cancels all messages, because the caller's context ctx is done.
 func (x *fakeCall) cancelAll(ctx context.Context) {
 	all := x.inFlight
 	x.inFlight = nil
@@ -336,7 +336,7 @@ func (x *fakeCall) Test() (mpe.Status, bool, error) {
 	return mpe.Status{}, x.advance(), x.failErr
 }
 
-// Cancel does nothing: the other ranks would wait for this one.
+// Cancel does nothing: if this rank left the call, the other ranks would wait for it.
 func (x *fakeCall) Cancel() {}
 
 // Notify implements mpe.Op.
@@ -349,7 +349,7 @@ func (x *fakeCall) Notify(c chan<- struct{}) {
 	}
 }
 
-// OnEnd makes the call run then at its end, as mpe.Request does.
+// OnEnd registers the callback then, which the call invokes when it ends, as an mpe.Request does.
 func (x *fakeCall) OnEnd(then func(), _ func() bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

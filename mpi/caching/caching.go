@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// ErrKey is the error for a key that is nil or has been freed.
+// ErrKey is returned for a key that is nil or has been freed.
 var ErrKey = errors.New("the key of the attribute is nil, or has been freed")
 
 // Copy is called when an object with an attribute is duplicated. It returns the value of the attribute for the
@@ -22,7 +22,7 @@ type Copy[O any] func(old O, k *Key[O], value any) (copied any, keep bool, err e
 // remains.
 type Delete[O any] func(o O, k *Key[O], value any) error
 
-// Key identifies an attribute of objects of type O. The standard calls it a keyval.
+// Key identifies an attribute that objects of type O can have. The standard calls it a keyval.
 type Key[O any] struct {
 	copy   Copy[O]
 	delete Delete[O]

@@ -14,7 +14,7 @@ const (
 	OrderFortran              // the first index varies fastest
 )
 
-// Distribution is the way in which one array dimension is distributed over processes.
+// Distribution specifies how one dimension of an array is distributed over processes.
 type Distribution int
 
 // The distributions of the standard.
@@ -27,7 +27,8 @@ const (
 // DefaultArgument selects the standard's default block length: one block per process for Block, and 1 for Cyclic.
 const DefaultArgument = -1
 
-// dimensions returns the dimension numbers, beginning with the one that varies fastest.
+// dimensions returns the dimension numbers of an array. The first is that of the dimension along which memory is
+// contiguous.
 func (o Order) dimensions(n int) []int {
 	list := make([]int, n)
 	for i := range list {
@@ -39,7 +40,8 @@ func (o Order) dimensions(n int) []int {
 	return list
 }
 
-// Subarray returns the type of a subarray with the given subsizes and starts, in an array of the given sizes.
+// Subarray returns the type of a part of an array. sizes holds the array's size in each dimension, and subsizes and
+// starts hold the part's size and beginning.
 func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, error) {
 	n := len(sizes)
 	if n == 0 || len(subsizes) != n || len(starts) != n {
@@ -57,8 +59,8 @@ func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, er
 		slices.Concat([]int64{int64(n)}, sizes, subsizes, starts, []int64{int64(order)}), nil, []*Type{of}})
 }
 
-// Grid describes how an array is distributed over a grid of processes, as seen by one rank. Each slice has one
-// entry per dimension.
+// Grid describes how an array is distributed over a grid of processes, from the point of view of one rank. Each slice
+// has one entry per dimension.
 type Grid struct {
 	Ranks, Rank   int64
 	Sizes         []int64
@@ -68,7 +70,7 @@ type Grid struct {
 	Order         Order
 }
 
-// Darray returns the type of one process's part of a distributed array.
+// Darray returns the type of the part of a distributed array that belongs to one process.
 func Darray(grid *Grid, of *Type) (*Type, error) {
 	n := len(grid.Sizes)
 	if n == 0 || len(grid.Distributions) != n || len(grid.Arguments) != n || len(grid.Processes) != n {
@@ -113,10 +115,10 @@ func (g *Grid) coordinates() ([]int64, error) {
 	return list, nil
 }
 
-// run is a block of length elements that occurs count times, every stride elements.
+// run describes a block of length elements that occurs count times, at intervals of stride elements.
 type run struct{ start, length, stride, count int64 }
 
-// distributeDim returns the elements of a dimension that belong to the process with index at.
+// distributeDim returns the elements of one dimension that belong to the process whose index in this dimension is at.
 func distributeDim(how Distribution, size, argument, processes, at int64) ([]run, error) {
 	bad := func() error {
 		return fmt.Errorf("%w: distribution %d of %d elements in blocks of %d over %d processes", ErrArgument, how,
@@ -170,7 +172,8 @@ type array struct {
 	err           error
 }
 
-// addDimension adds a dimension of the given size, along which the array consists of runs of its previous type.
+// addDimension adds a dimension of the given size. Along this dimension, the new type consists of runs of elements of
+// the type as it was before.
 func (a *array) addDimension(size int64, runs ...run) {
 	if a.err != nil {
 		return
@@ -196,7 +199,7 @@ func (a *array) addDimension(size int64, runs ...run) {
 	}
 }
 
-// finish returns the finished type, with the extent of the whole array.
+// finish returns the finished type. Its extent is that of the whole array.
 func (a *array) finish(made Contents) (*Type, error) {
 	if a.err != nil {
 		return nil, a.err

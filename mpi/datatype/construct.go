@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// piece is count elements of a type at a displacement.
+// piece consists of count elements of one type, at a displacement.
 type piece struct {
 	count, displ int64
 	elem         *Type
 }
 
-// buildType returns a type that consists of pieces, in data order. If padded is set, its extent is a multiple of its
-// alignment, like that of a C struct.
+// buildType returns a type that consists of the given pieces, in the order of their data in a message. If padded is
+// set, its extent is a multiple of its alignment, like that of a C struct.
 func buildType(made Contents, pieces []piece, padded bool) (*Type, error) {
 	t := &Type{align: 1, contents: made}
 	var o overflow
@@ -72,7 +72,7 @@ func (t *Type) includePiece(p *piece, o *overflow, first bool) error {
 func min64(a, b int64) int64 { return min(a, b) }
 func max64(a, b int64) int64 { return max(a, b) }
 
-// combineBound combines two bounds. A bound that was set explicitly overrides one that was not.
+// combineBound combines the bounds of two parts of a type. A bound that was set explicitly overrides one that was not.
 func combineBound(have, next int64, haveSet, nextSet, first bool, combine func(a, b int64) int64) (int64, bool) {
 	switch {
 	case first || nextSet && !haveSet:
@@ -106,7 +106,7 @@ func Vector(count, length, stride int64, of *Type) (*Type, error) {
 	return vector(Contents{CombinerVector, []int64{count, length, stride}, nil, []*Type{of}}, count, length, bytes, of)
 }
 
-// Hvector is Vector with a stride in bytes.
+// Hvector is like Vector, but the stride is in bytes.
 func Hvector(count, length, stride int64, of *Type) (*Type, error) {
 	return vector(Contents{CombinerHvector, []int64{count, length}, []int64{stride}, []*Type{of}}, count, length,
 		stride, of)
@@ -148,7 +148,7 @@ func Hindexed(lengths, displs []int64, of *Type) (*Type, error) {
 	return indexed(made, lengths, displs, 1, of)
 }
 
-// IndexedBlock is Indexed with blocks that all have the same length.
+// IndexedBlock is like Indexed, for blocks that all have the same length.
 func IndexedBlock(length int64, displs []int64, of *Type) (*Type, error) {
 	made := Contents{CombinerIndexedBlock, slices.Concat([]int64{int64(len(displs)), length}, displs), nil, []*Type{of}}
 	return indexed(made, slices.Repeat([]int64{length}, len(displs)), displs, of.Extent(), of)

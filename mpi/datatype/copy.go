@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// Pack copies data from count elements of t in memory to packed. It starts at byte from of the elements' data,
-// and continues until packed is full or the data ends. memory is the address of displacement 0. It returns the
-// number of bytes copied. The caller must have checked count with Span.
+// Pack copies the data of count elements of type t from memory to packed. It starts at byte from of the elements' data,
+// and continues until packed is full or the data ends. memory is the address of displacement 0. It returns the number
+// of bytes copied. The caller must have checked count with Span.
 func (t *Type) Pack(packed []byte, memory unsafe.Pointer, count, from int64) int {
 	return t.transfer(packed, memory, count, from, true)
 }
 
-// Unpack copies packed data to count elements of t in memory, starting at byte from of the elements' data. It returns
-// the number of bytes copied, which is at most the size of the elements.
+// Unpack copies packed data to count elements of type t in memory. It starts at byte from of the elements' data. It
+// returns the number of bytes copied, which is at most the size of the elements.
 func (t *Type) Unpack(memory unsafe.Pointer, count int64, packed []byte, from int64) int {
 	return t.transfer(packed, memory, count, from, false)
 }
@@ -39,8 +39,8 @@ type copier struct {
 	pack   bool
 }
 
-// copyRange copies data of a layout, starting at byte from of that data. The first iteration of the layout is at
-// offset.
+// copyRange copies the data that a layout locates, starting at byte from of that data. The first iteration of the
+// layout is at offset.
 func (c *copier) copyRange(l *layout, offset int64, packed []byte, from int64) {
 	i := from / l.iterationSize
 	offset += i * l.stride
@@ -132,7 +132,8 @@ func (c *copier) copyBlock(offset int64, packed []byte) {
 	}
 }
 
-// copyWords is like copyBlocks, for block lengths that processors copy in one instruction, whether aligned or not.
+// copyWords is like copyBlocks, for block lengths that a processor can copy with one instruction, whether aligned or
+// not.
 func copyWords[W [4]byte | [8]byte | [16]byte](c *copier, offset, stride int64, packed []byte, step, n int64) {
 	var word W
 	_ = packed[(n-1)*step+int64(len(word))-1]

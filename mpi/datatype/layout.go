@@ -9,10 +9,10 @@ type layout struct {
 	// block is the length of a contiguous block of bytes, or 0 if there are parts.
 	block int64
 	parts []layout
-	// singleBlocks is set if each part is a single block.
+	// singleBlocks is set if each part consists of a single block.
 	singleBlocks bool
-	// starts holds the number of data bytes before each part, and iterationSize is the number of data bytes per
-	// iteration.
+	// starts holds, for each part, the number of data bytes before it in an iteration. iterationSize is the number of
+	// data bytes per iteration.
 	starts        []int64
 	iterationSize int64
 }
@@ -37,7 +37,8 @@ func (l layout) shifted(offset int64) layout {
 // repeat returns n repetitions of the layout, each stride bytes after the previous one.
 func (l layout) repeat(n, stride int64) layout { return l.repeatWith(n, stride, nil) }
 
-// repeatWith is like repeat. part, unless nil, must hold the layout at offset 0; it saves an allocation.
+// repeatWith is like repeat. The argument part may be nil; otherwise, it must hold the layout at offset 0, which saves
+// an allocation.
 func (l layout) repeatWith(n, stride int64, part []layout) layout {
 	switch {
 	case n == 0 || l.iterations == 0:
@@ -61,7 +62,7 @@ func (l layout) repeatWith(n, stride int64, part []layout) layout {
 	return layout{offset: l.offset, stride: stride, iterations: n, parts: part, starts: zeroStart, iterationSize: l.size()}
 }
 
-// zeroStart is the starts slice of a layout with a single part.
+// zeroStart is the value of the field starts in a layout with a single part.
 var zeroStart = []int64{0}
 
 // joinLayouts concatenates layouts.
@@ -90,7 +91,7 @@ func joinLayouts(parts []layout) layout {
 	return l
 }
 
-// tryMerge merges next into a layout of blocks if next continues that layout. It reports whether it did.
+// tryMerge merges the layout next into a layout of blocks if next continues that layout. It reports whether it did so.
 func (l *layout) tryMerge(next *layout) bool {
 	if l.block == 0 || l.block != next.block && (l.iterations > 1 || next.iterations > 1) {
 		return false

@@ -9,24 +9,26 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
-// ErrArgument matches the errors that constructors return for invalid arguments.
+// ErrArgument is the error that constructors return for invalid arguments, according to errors.Is.
 var ErrArgument = errors.New("invalid datatype")
 
 // Type is a datatype. Each element has size bytes of data, all of them within its true extent. Consecutive
 // elements of a message are one extent apart.
 type Type struct {
 	layout layout
-	// originLayout holds the layout at offset 0, which repeatWith needs to repeat this type without an allocation.
+	// originLayout holds the layout as it is at offset 0. repeatWith needs it to repeat this type without an
+	// allocation.
 	originLayout []layout
 	size         int64
-	// lb and ub are the bounds. Resized set them explicitly on this type or a component, or else they were computed
-	// from the elements.
+	// lb and ub are the bounds. Either they were set explicitly by Resized, on this type or a component, or they were
+	// computed from the elements.
 	lb, ub       int64
 	lbSet, ubSet bool
 	trueLB       int64
 	trueUB       int64
 	align        int64
-	// count is the number of basic elements. If basic is not 0, all basic elements have that type.
+	// count is the number of basic elements. If all basic elements have the same type, basic is that type; otherwise it
+	// is 0.
 	count int64
 	basic op.Type
 	name  string
@@ -64,7 +66,7 @@ const (
 	CombinerResized
 )
 
-// Basic returns a type that consists of one element of a basic type of a language. The element has size bytes
+// Basic returns a type that consists of one element of a programming language's basic type. The element has size bytes
 // and is aligned to align bytes. element is its type in reductions, or 0 if it cannot be reduced.
 func Basic(name string, size, align int64, element op.Type) *Type {
 	return &Type{
@@ -97,7 +99,8 @@ func (t *Type) MarkLarge() { t.isLarge = true }
 // IsLarge reports whether the type was constructed by a call with large counts.
 func (t *Type) IsLarge() bool { return t.isLarge }
 
-// Element returns the reduction type of all basic elements. It is 0 if the types differ or cannot be reduced.
+// Element returns the type that all basic elements have in reductions. It is 0 if their types differ or cannot be
+// reduced.
 func (t *Type) Element() op.Type { return t.basic }
 
 // Contiguous reports whether count elements form one block of memory, and returns the offset of that block.
@@ -145,7 +148,7 @@ func (t *Type) Elements(n int64) (int64, bool) {
 	return elements, ok
 }
 
-// partialElements is Elements for less than one whole element.
+// partialElements does the work of Elements for less than one whole element.
 func (c *Contents) partialElements(n int64) (elements int64, whole bool) {
 	if c.Combiner != CombinerStruct {
 		return c.Types[0].Elements(n)

@@ -32,7 +32,7 @@ const (
 // anyRank asks a daemon for any of its ranks.
 const anyRank = attach.AnyRank
 
-// Functions that open a device. Tests replace them.
+// Functions that open a device. They are variables so that tests can replace them.
 var (
 	openAttached = func(ctx context.Context, socket string, rank int) (mpe.Device, error) {
 		client, err := attach.Dial(ctx, socket, rank)
@@ -79,7 +79,7 @@ func Init(ctx context.Context) (*mpi.Comm, error) {
 	return worlds[0], nil
 }
 
-// Device opens the rank described by the environment, as Init does, and returns its device.
+// Device returns the device of the rank that the environment describes, which it opens in the same way as Init.
 func Device(ctx context.Context) (mpe.Device, error) {
 	socket, config := os.Getenv(EnvSocket), os.Getenv(EnvConfig)
 	rank, err := rankFromEnv()
@@ -129,7 +129,7 @@ func rankFromEnv() (int, error) {
 	return int(rank), nil
 }
 
-// errorf returns the error of a call without a communicator.
+// errorf returns the error of a call that has no communicator.
 func errorf(class mpi.Class, call, format string, args ...any) error {
 	return &mpi.Error{Class: class, Op: call, Peer: mpi.Undefined, Tag: mpi.Undefined, Err: fmt.Errorf(format, args...)}
 }

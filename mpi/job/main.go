@@ -85,7 +85,7 @@ func Run(ctx context.Context, n int, program func(ctx context.Context, world *mp
 	return nil
 }
 
-// finalize calls Finalize for all ranks that have not called it.
+// finalize calls Finalize for all ranks of this process that have not called it themselves.
 func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	return forEachWorld(worlds, func(world *mpi.Comm) error {
 		if world.Finalized() {
@@ -95,7 +95,7 @@ func finalize(ctx context.Context, worlds []*mpi.Comm) error {
 	})
 }
 
-// forEachWorld calls do for all worlds concurrently and joins the errors.
+// forEachWorld calls the function do for all world communicators concurrently and joins the errors.
 func forEachWorld(worlds []*mpi.Comm, do func(*mpi.Comm) error) error {
 	errs := make([]error, len(worlds))
 	var calls sync.WaitGroup
@@ -146,7 +146,7 @@ func (e *startError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *startError) Unwrap() error { return e.err }
 
-// exitCode returns the exit code for a result of Run.
+// exitCode returns the exit code with which a program reports a result of Run.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK

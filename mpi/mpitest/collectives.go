@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// fromInt returns n as a T, which may be complex.
+// fromInt returns n as a value of type T, which may be complex.
 func fromInt[T mpi.Number](n int) T {
 	var v T
 	for range n {
@@ -15,10 +15,11 @@ func fromInt[T mpi.Number](n int) T {
 	return v
 }
 
-// value returns element i of a rank's contribution. Values are small, so that sums fit into all types and are exact.
+// value returns element i of the data that a rank contributes. Values are small, so that sums fit into all types and
+// are exact.
 func value[T mpi.Number](rank, i int) T { return fromInt[T]((5*rank + 3*i + rank*i) % 12) }
 
-// contribution returns the first n elements of a rank's contribution.
+// contribution returns the first n elements of the data that a rank contributes.
 func contribution[T any](of func(rank, i int) T, rank, n int) []T {
 	list := make([]T, n)
 	for i := range list {
@@ -27,17 +28,18 @@ func contribution[T any](of func(rank, i int) T, rank, n int) []T {
 	return list
 }
 
-// location returns a value with an index. No rank has the same pair twice.
+// location returns a value together with an index. No rank contributes the same pair twice.
 func location(rank, i int) mpi.Float64Loc {
 	return mpi.Float64Loc{Value: float64((5*rank + 3*i) % 4), Index: int32(10*rank + i)}
 }
 
-// lengths lists block lengths in elements: none, one, and several. longLength exceeds the eager limits.
+// lengths lists block lengths in elements: none, one, and several. longLength is a length that exceeds the devices'
+// eager limits.
 var lengths = []int{0, 1, 7}
 
 const longLength = 9000
 
-// movement tests Bcast, Scatter, Gather, Allgather and Alltoall with several types.
+// movement tests the calls that only move data, with several types: Bcast, Scatter, Gather, Allgather and Alltoall.
 func movement(r *rank) {
 	checkMovement(r, r.Comm, value[int32])
 	checkMovement(r, r.Comm, value[int32], longLength)
@@ -48,12 +50,13 @@ func movement(r *rank) {
 	checkMovement(r, r.Comm, value[complex128])
 	checkMovement(r, r.Comm, value[celsius])
 	checkMovement(r, r.Comm, location)
-	// In this communicator, the ranks differ from the ranks in the world.
+	// In this communicator, the ranks differ from the same processes' ranks in the world.
 	turned := must(r.Split(r.ctx, r.Rank()%2, -r.Rank()))(r)
 	checkMovement(r, turned, value[int32])
 }
 
-// checkMovement tests blocks of the given lengths, or of the default lengths if none are given.
+// checkMovement tests the calls that only move data, with blocks of the given lengths, or of the default lengths if
+// none are given.
 func checkMovement[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, some ...int) {
 	if some == nil {
 		some = lengths
@@ -97,7 +100,7 @@ func checkScatter[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T
 	}
 }
 
-// checkGather tests that the contributions of all ranks arrive, at the root and everywhere.
+// checkGather tests that the contributions of all ranks arrive, at the root (Gather) and at every rank (Allgather).
 func checkGather[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, n, root int) {
 	var want []T
 	for rank := range comm.Size() {
@@ -125,7 +128,7 @@ func checkGather[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T,
 	}
 }
 
-// checkAlltoall tests that each rank receives its block from each rank.
+// checkAlltoall tests that each rank receives, from each rank, the block that is intended for it.
 func checkAlltoall[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int) T, n int) {
 	var want []T
 	for rank := range comm.Size() {

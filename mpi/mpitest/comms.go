@@ -44,8 +44,8 @@ func dup(r *rank) {
 	}
 }
 
-// dupDeadline checks that Dup fails when its context is done if a member does not call it, and that the
-// communicator can still be used in other ways.
+// dupDeadline checks that Dup fails when its context is done before all members have called it. The communicator must
+// still be usable in other ways afterwards.
 func dupDeadline(r *rank) {
 	comm := must(r.Dup(r.ctx))(r)
 	if r.Rank() != 1 {
@@ -61,7 +61,7 @@ func dupDeadline(r *rank) {
 	r.checkSeparate(comm, must(r.Dup(r.ctx))(r))
 }
 
-// split tests two colors with reversed order, and ranks without a color.
+// split tests Split with two colors in which the keys reverse the order of ranks, and with ranks that have no color.
 func split(r *rank) {
 	n := r.Size()
 	color := r.Rank() % 3
@@ -108,7 +108,7 @@ func split(r *rank) {
 	}
 }
 
-// create tests a communicator of some ranks, while the other ranks do something else.
+// create tests creating a communicator from some of the ranks, while the other ranks do something else.
 func create(r *rank) {
 	group := must(r.Group().Incl(3, 1, 2))(r)
 	if r.Rank() == 0 {
@@ -130,7 +130,7 @@ func create(r *rank) {
 	checkEqual(r, "number", b[0], 9)
 }
 
-// concurrentCreates makes overlapping communicators concurrently, again and again.
+// concurrentCreates repeatedly makes overlapping communicators at the same time.
 func concurrentCreates(r *rank) {
 	const tags, rounds = 6, 10
 	made := map[string]bool{r.String(): true}
@@ -169,7 +169,8 @@ func concurrentCreates(r *rank) {
 	}
 }
 
-// exchangeInAll sends messages to all members in all communicators at once. Each must receive only its own messages.
+// exchangeInAll sends messages to all members in all communicators at the same time. Each member must receive, in each
+// communicator, only the messages sent there.
 func (r *rank) exchangeInAll(comms []*mpi.Comm) {
 	r.t.Helper()
 	var requests []mpi.Request
@@ -210,7 +211,7 @@ func free(r *rank) {
 	r.checkSeparate(r.Comm, must(r.Dup(r.ctx))(r))
 }
 
-// threads plays ping-pong from several goroutines on the same communicator.
+// threads exchanges ping-pong messages from several goroutines on the same communicator.
 func threads(r *rank) {
 	const n, rounds = 8, 50
 	other := 1 - r.Rank()

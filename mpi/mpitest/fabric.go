@@ -19,16 +19,16 @@ type Options struct {
 	// Eager is the size in bytes of the largest message for which a send completes before a receive has
 	// matched.
 	Eager int
-	// Between returns the limits of the wire between two ranks. If Between is nil, there are no limits.
+	// Between returns the limits of the wire between two ranks. If the field is nil, wires have no limits.
 	Between func(a, b int) mpe.PeerInfo
 }
 
-// Fabric is an in-memory cluster. It matches messages in the most obvious way, under a single lock.
+// Fabric is an in-memory cluster. It matches messages by the most obvious algorithm, under a single lock.
 type Fabric struct {
 	opts  Options
 	mu    sync.Mutex
 	ranks []*device
-	// unfreed is the number of operations that were started and have not been freed.
+	// unfreed counts the operations that were started and have not been freed.
 	unfreed atomic.Int64
 }
 
@@ -40,23 +40,23 @@ type device struct {
 	// posted and arrived hold the receives and the messages that have not matched yet, in order of arrival.
 	posted  []*op
 	arrived []*message
-	// probes holds channels that are notified when a message arrives.
+	// probes holds the channels of waiting probes, which are notified when a message arrives.
 	probes     map[chan struct{}]struct{}
 	closed     bool
 	claimCount int // number of claimed messages so far, used as tags
 }
 
-// message is a message that a receive may match.
+// message is a message that has not been received yet.
 type message struct {
 	from int
-	// send is the sender's operation if it is pending; the payload is then in the operation's buffer. Otherwise data
-	// holds the payload.
+	// send is the sender's operation while it is pending; the payload is then in that operation's buffer. Once the send
+	// has completed, data holds the payload.
 	send *op
 	data []byte
 	op   mpe.Operation
 }
 
-// New returns the devices of a cluster of n ranks.
+// New returns the devices of an in-memory cluster of n ranks.
 func New(n int, opts Options) []mpe.Device {
 	f := &Fabric{opts: opts}
 	devices := make([]mpe.Device, n)
@@ -257,7 +257,7 @@ func (d *device) Close(context.Context) error {
 		r.finish(mpe.Status{}, mpe.ErrClosed)
 	}
 	d.posted = nil
-	// Pending sends of this rank fail. Completed sends still arrive.
+	// Pending sends of this rank fail. Messages whose sends have completed still arrive.
 	for _, other := range d.fabric.ranks {
 		kept := other.arrived[:0]
 		for _, m := range other.arrived {
@@ -275,7 +275,7 @@ func (d *device) Close(context.Context) error {
 	return nil
 }
 
-// notify sends a value to c, unless c is full.
+// notify sends a value to the channel c, unless c is full.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -50,12 +50,12 @@ func truncation(r *rank) {
 	}
 }
 
-// shortContext returns a context whose deadline expires during a test.
+// shortContext returns a context with a deadline that expires while a test is running.
 func (r *rank) shortContext() (context.Context, context.CancelFunc) {
 	return r.withTimeout(r.ctx, 20*time.Millisecond)
 }
 
-// checkDeadline checks the error of a call whose deadline has expired.
+// checkDeadline checks the error of a call whose context has reached its deadline.
 func (r *rank) checkDeadline(err error) {
 	r.t.Helper()
 	r.checkClass(err, mpi.ErrOther)
@@ -87,15 +87,15 @@ func deadline(r *rank) {
 	_, err = mpi.Sendrecv(ctx, r.Comm, []int32{5}, mpi.ProcNull, tag, b, other, tag)
 	r.checkDeadline(err)
 	r.syncWith(other)
-	// None of the cancelled receives may get this message, and both ranks continue.
+	// No cancelled receive may get this message, and both ranks must be able to continue.
 	q := must(mpi.Isend(r.Comm, []int32{6}, other, tag))(r)
 	must(mpi.Recv(r.ctx, r.Comm, b, other, tag))(r)
 	checkEqual(r, "number", b[0], 6)
 	must(q.Wait(r.ctx))(r)
 }
 
-// cause checks the error of a call whose context was cancelled. It must match both context.Canceled and the
-// caller's cause.
+// cause tests a call whose context is cancelled. The call's error must match both context.Canceled and the cause given
+// by the caller.
 func cause(r *rank) {
 	const tag = 4
 	other := 1 - r.Rank()
@@ -118,7 +118,7 @@ func cause(r *rank) {
 	r.syncWith(other)
 }
 
-// cancel checks that a cancelled message is not received.
+// cancel checks that no receive gets the message of a cancelled send.
 func cancel(r *rank) {
 	const tag = 5
 	other := 1 - r.Rank()
@@ -146,7 +146,7 @@ func cancel(r *rank) {
 		}
 		q := must(mpi.Issend(r.Comm, pattern(n, i), 1, tag))(r)
 		r.must(q.Cancel())
-		// No receive has been posted, so the cancel cannot be too late.
+		// No receive has been posted, so it cannot be too late to cancel.
 		st := must(q.Wait(r.ctx))(r)
 		checkEqual(r, "cancelled", st.Cancelled, true)
 		r.notify(1, 1)
@@ -166,7 +166,7 @@ func cancel(r *rank) {
 	checkEqual(r, "number", b[0], 8)
 }
 
-// arguments checks the error class for each invalid argument.
+// arguments checks which error class each invalid argument causes.
 func arguments(r *rank) {
 	b := []int32{1}
 	comm := r.Comm

@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// finalize checks that messages sent before Finalize arrive.
+// finalize checks that messages sent before Finalize still arrive.
 func finalize(t *testing.T, world WorldFunc) {
 	ctx, stop := context.WithTimeout(t.Context(), testTimeout)
 	defer stop()

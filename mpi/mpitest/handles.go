@@ -8,7 +8,7 @@ import (
 
 var emptyStatus = mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 
-// checkNoRequest checks that a handle refers to no request.
+// checkNoRequest checks that a handle does not refer to any request.
 func (r *rank) checkNoRequest(request mpi.Request) {
 	r.t.Helper()
 	checkEqual(r, "status", must(request.Wait(r.ctx))(r), emptyStatus)
@@ -43,7 +43,7 @@ func staleHandles(r *rank) {
 		checkEqual(r, "tag", statuses[1].Tag, tag)
 		checkEqual(r, "status", statuses[2], emptyStatus)
 		old = append(old, same, request)
-		// The old handles do not refer to later requests.
+		// The old handles must not refer to later requests.
 		later := must(mpi.Irecv(r.Comm, c, other, tag))(r)
 		for _, q := range old {
 			r.checkNoRequest(q)
@@ -123,7 +123,7 @@ func freedRequests(r *rank) {
 	}
 }
 
-// waitsOfMany tests the calls that wait for several requests, which complete one by one.
+// waitsOfMany tests the calls that wait for several requests. The requests complete one by one.
 func waitsOfMany(r *rank) {
 	const tag, n = 8, 6
 	other := 1 - r.Rank()

@@ -22,7 +22,7 @@ func limitedCollectives(r *rank) {
 	r.checkNothingSent()
 }
 
-// collectiveWords checks that a length that is not a whole number of words is rejected if a peer's wire cannot
+// collectiveWords checks that a length that is not a whole number of words is rejected if the wire to any peer cannot
 // carry it.
 func collectiveWords(r *rank) {
 	short := make([]int16, 3)
@@ -38,7 +38,7 @@ func collectiveWords(r *rank) {
 	r.checkNothingSent()
 }
 
-// oneAtATime checks that a call is rejected while another one is in progress if messages match by their order alone.
+// oneAtATime checks that a call is rejected while another one is in progress if messages match only by their order.
 func oneAtATime(r *rank) {
 	request := must(mpi.Ibarrier(r.Comm))(r)
 	b := []int32{5}
@@ -50,7 +50,7 @@ func oneAtATime(r *rank) {
 	r.must(mpi.Waitall(r.ctx, many, nil))
 	must(request.Wait(r.ctx))(r)
 	r.must(mpi.Bcast(r.ctx, r.Comm, b, 0))
-	// A failed call is over, and so is a rejected one.
+	// A failed call is no longer in progress, and neither is a rejected one.
 	r.checkClass(mpi.Bcast(r.ctx, r.Comm, b, 3), mpi.ErrRoot)
 	ended, stop := context.WithCancel(r.ctx)
 	stop()

@@ -25,7 +25,7 @@ func Limits(t *testing.T, world WorldFunc) {
 	runTests(t, world, tests)
 }
 
-// limits returns the tests for the limits of a wire.
+// limits returns the tests that apply to a wire with the given limits.
 func limits(wire mpe.PeerInfo) (tests []test) {
 	for _, c := range []struct {
 		limited bool
@@ -50,7 +50,7 @@ func limits(wire mpe.PeerInfo) (tests []test) {
 	return tests
 }
 
-// checkError checks the class of an error, and that its text contains all words.
+// checkError checks the class of an error, and that the error's text contains all of the given words.
 func (r *rank) checkError(err error, want mpi.Class, words ...string) {
 	r.t.Helper()
 	r.checkClass(err, want)
@@ -61,10 +61,11 @@ func (r *rank) checkError(err error, want mpi.Class, words ...string) {
 	}
 }
 
-// limitTag is a tag that works on every wire, with or without tags.
+// limitTag is a tag that can be used on every wire, whether or not the wire supports tags.
 const limitTag = 3
 
-// checkNothingSent checks that no rejected message has been sent: the next message to arrive must be its own.
+// checkNothingSent checks that no rejected message has been sent: it sends a message of its own, which must be the next
+// one to arrive.
 func (r *rank) checkNothingSent() {
 	r.t.Helper()
 	switch r.Rank() {
@@ -100,7 +101,7 @@ func wholeWords(r *rank) {
 	r.checkNothingSent()
 }
 
-// noTags checks that messages match in order whatever their tags, and that the status has the tag that the
+// noTags checks that messages match in order even if their tags differ, and that the status contains the tag that the
 // receive asked for.
 func noTags(r *rank) {
 	switch r.Rank() {
@@ -138,7 +139,7 @@ func smallTags(r *rank) {
 	r.checkNothingSent()
 }
 
-// noComms checks that the world works, and that a communicator of the remaining ranks works too.
+// noComms checks that the world works, and that ranks whose wires support communicators can create and use one.
 func noComms(r *rank) {
 	_, err := r.Dup(r.ctx)
 	r.checkError(err, mpi.ErrComm, "Create", "profile")
@@ -184,8 +185,8 @@ func noEmpty(r *rank) {
 	r.checkNothingSent()
 }
 
-// datatypes checks that byte slices receive both floats and ints, and that slices of other types receive only
-// their own kind.
+// datatypes checks that receives into byte slices accept both floats and ints, and that receives into slices of other
+// types accept only their own kind.
 func datatypes(r *rank) {
 	switch r.Rank() {
 	case 0:

@@ -31,7 +31,8 @@ func order(r *rank) {
 	r.must(mpi.Waitall(r.ctx, requests, nil))
 }
 
-// tags receives messages in random order, and compares the results with a list.
+// tags receives messages with different tags in random order, and compares the results with a list of the messages
+// sent.
 func tags(r *rank) {
 	const n, kinds = 400, 5
 	random := rand.New(rand.NewPCG(1, 2)) // the same sequence on both ranks
@@ -123,7 +124,7 @@ func postedOrder(r *rank) {
 	}
 }
 
-// probe checks that Probe returns a message's size, and that a receive of that size gets the message.
+// probe checks that Probe returns the size of a message, and that a receive of that size then gets this message.
 func probe(r *rank) {
 	const tag = 9
 	if r.Rank() > 0 {
@@ -157,7 +158,7 @@ func probe(r *rank) {
 	}
 }
 
-// self tests messages of a rank to itself.
+// self tests messages that a rank sends to itself.
 func self(r *rank) {
 	for i, n := range sizes {
 		b := make([]int32, n)

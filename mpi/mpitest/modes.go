@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// sizes holds counts of int32, below and above the eager limits of devices.
+// sizes lists message lengths as counts of int32, both below and above the eager limits of devices.
 var sizes = []int{0, 1, 2, 347, 4097, 100_003}
 
 type number interface {
@@ -16,7 +16,7 @@ type number interface {
 	comparable
 }
 
-// modes sends messages of every size in every mode.
+// modes sends messages of all sizes in all send modes.
 func modes(r *rank) {
 	blocking := []func(b []int32, tag int) error{
 		func(b []int32, tag int) error { return mpi.Send(r.ctx, r.Comm, b, 1, tag) },

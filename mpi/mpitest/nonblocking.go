@@ -109,8 +109,8 @@ func startCollectives(r *rank, comm *mpi.Comm) (requests []mpi.Request, check fu
 	}
 }
 
-// overlapping runs all collectives concurrently in two communicators. Each rank waits for them in a different way and
-// order.
+// overlapping runs all collectives concurrently in two communicators. The ranks wait for them in different ways and in
+// different orders.
 func overlapping(r *rank) {
 	twin := must(r.Dup(r.ctx))(r)
 	for round := range 4 {
@@ -146,8 +146,8 @@ func overlapping(r *rank) {
 	}
 }
 
-// backgroundProgress checks that a rank makes progress with its collectives even while it waits for something else. The
-// other rank completes the collectives before it ends that wait.
+// backgroundProgress checks that a rank's collectives make progress even while the rank waits for something else. The
+// other rank ends that wait only after it has completed the collectives.
 func backgroundProgress(r *rank) {
 	other := 1 - r.Rank()
 	highest := mpi.OpOf(func(in, inout []int64) {

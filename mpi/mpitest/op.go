@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// op is a posted operation. The fabric's lock guards it.
+// op is an operation that has been posted. The lock of the fabric guards it.
 type op struct {
 	dev       *device
 	operation mpe.Operation
@@ -24,8 +24,8 @@ type op struct {
 	library any
 }
 
-// checkNotFreed panics if the operation has been freed. On a real device, the goroutine would by then be using a
-// different operation.
+// checkNotFreed panics if the operation has been freed. On a real device, the goroutine might by then be using a
+// different operation in the same memory.
 func (x *op) checkNotFreed(call string) {
 	if x.freed.Load() {
 		panic(fmt.Sprintf("mpitest: %s of an operation after its Free", call))

@@ -44,7 +44,7 @@ func userFunctions(r *rank, comm *mpi.Comm) {
 	}, []operator[mpi.Int16Loc]{{commuting, highest}})
 }
 
-// algorithms checks that all algorithms give the same result.
+// algorithms checks that all algorithms give the same result for the same call.
 func algorithms(r *rank) {
 	const n = 500
 	for _, o := range []struct {

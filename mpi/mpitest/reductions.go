@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// operator is an operation and its effect on single elements, where a comes from lower ranks.
+// operator is an operation together with its expected effect on two elements, of which a comes from lower ranks than b.
 type operator[T any] struct {
 	op mpi.Op
 	f  func(a, b T) T
@@ -71,7 +71,7 @@ func reductions(r *rank) {
 	locations(r)
 }
 
-// someReductions tests fewer types, so that it can be used with more ranks.
+// someReductions tests reductions on fewer types, so that it is fast enough for more ranks.
 func someReductions(r *rank) {
 	checkReductions(r, r.Comm, value[uint8], integerOperators[uint8]())
 	checkReductions(r, r.Comm, value[float64], orderedOperators[float64]())
@@ -80,7 +80,7 @@ func someReductions(r *rank) {
 	checkReductions(r, turned, value[int32], numberOperators[int32]())
 }
 
-// locations tests reductions of values with an index.
+// locations tests reductions of values with an index, such as MaxLoc.
 func locations(r *rank) {
 	ops := func(less func(a, b mpi.Float64Loc) bool) func(a, b mpi.Float64Loc) mpi.Float64Loc {
 		return func(a, b mpi.Float64Loc) mpi.Float64Loc {
@@ -119,7 +119,7 @@ func checkMinLoc[T mpi.Element](r *rank, from func(l mpi.Float64Loc) T) {
 	checkSlice(r, "the least", all, []T{want})
 }
 
-// reduceSerially combines the contributions of the first ranks ranks.
+// reduceSerially combines the contributions of the first ranks, whose number is given as ranks.
 func reduceSerially[T any](of func(rank, i int) T, f func(a, b T) T, ranks, n int) []T {
 	all := contribution(of, 0, n)
 	for rank := 1; rank < ranks; rank++ {

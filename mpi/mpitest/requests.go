@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// persistent restarts persistent requests of all modes, many times.
+// persistent starts persistent requests of all modes many times.
 func persistent(r *rank) {
 	const rounds, n = 20, 500
 	inits := []func(*mpi.Comm, []int32, int, int) (mpi.Request, error){
@@ -59,7 +59,8 @@ func persistent(r *rank) {
 	r.checkClass(mpi.Request{}.Cancel(), mpi.ErrRequest)
 }
 
-// yield yields to other goroutines between two tests of requests. It reports whether there is time left.
+// yield yields to other goroutines between two tests of requests. It returns false once the test's time limit has been
+// reached.
 func (r *rank) yield() bool {
 	runtime.Gosched()
 	return r.ctx.Err() == nil
@@ -226,11 +227,11 @@ func waitDeadline(r *rank) {
 	}
 	r.checkDeadline(e)
 	r.syncWith(other)
-	// None of the cancelled receives may get this message.
+	// No cancelled receive may get this message.
 	must(mpi.Sendrecv(r.ctx, r.Comm, []int32{1}, other, 0, []int32{0}, other, 0))(r)
 }
 
-// inactive checks that waits for inactive requests return immediately.
+// inactive checks that calls that wait for inactive requests return immediately.
 func inactive(r *rank) {
 	empty := mpi.Status{Source: mpi.AnySource, Tag: mpi.AnyTag}
 	request := must(mpi.Isend(r.Comm, []int32{1}, mpi.ProcNull, 0))(r)

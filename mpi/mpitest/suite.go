@@ -47,7 +47,7 @@ func RunOne(t *testing.T, world WorldFunc, i uint64, wire mpe.PeerInfo) string {
 	return c.name
 }
 
-// Tests of Conformance in which each rank calls from one goroutine.
+// These tests belong to Conformance. In each of them, every rank makes its calls from a single goroutine.
 var (
 	messageTests = []test{
 		{"modes", 2, modes},
@@ -101,7 +101,7 @@ var (
 	}
 )
 
-// test is a test that runs on a number of ranks.
+// test is a test to be run on a cluster with a certain number of ranks.
 type test struct {
 	name  string
 	ranks int
@@ -114,21 +114,21 @@ func runTests(t *testing.T, world WorldFunc, tests []test) {
 	}
 }
 
-// runner is a device that runs the programs of all ranks itself, as a device on simulated time does. Run
-// returns when all programs have returned. Each program makes its calls from one goroutine. Contexts from
-// WithTimeout use the programs' clock.
+// runner is a device that itself runs the programs of all ranks, as a device does that simulates time. Run returns when
+// all programs have returned. Each program makes its calls from one goroutine. Contexts from WithTimeout use the
+// programs' clock.
 type runner interface {
 	Run(programs ...func()) error
 	WithTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
-// rank is one rank's view of a test.
+// rank provides one rank's access to the test that it takes part in.
 type rank struct {
 	*mpi.Comm
 	ctx  context.Context
 	t    *testing.T
 	stop context.CancelCauseFunc
-	// withTimeout is like context.WithTimeout, but on the devices' clock.
+	// withTimeout is like context.WithTimeout, but measures time on the devices' clock.
 	withTimeout func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 }
 
@@ -180,7 +180,7 @@ func runOnAll(t *testing.T, world WorldFunc, n int, run func(r *rank)) {
 	}
 }
 
-// fatalf ends this rank with an error, which soon ends the other ranks too.
+// fatalf ends the test on this rank with an error, which soon ends it on the other ranks too.
 func (r *rank) fatalf(format string, args ...any) {
 	r.t.Helper()
 	if !errors.Is(context.Cause(r.ctx), errStopped) {
@@ -212,7 +212,7 @@ func checkEqual[T comparable](r *rank, what string, got, want T) {
 	}
 }
 
-// must returns a function that returns v, or fails the test if err is not nil.
+// must returns a function that returns the value v, or fails the test if err is not nil.
 func must[T any](v T, err error) func(r *rank) T {
 	return func(r *rank) T {
 		r.t.Helper()

@@ -4,7 +4,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// vectors tests blocks of different lengths, some of them empty, anywhere in the buffer.
+// vectors tests collective calls with blocks of different lengths, some of them empty, anywhere in the buffer.
 func vectors(r *rank) {
 	checkVector(r, r.Comm, value[int32])
 	checkVector(r, r.Comm, value[uint8])
@@ -12,7 +12,7 @@ func vectors(r *rank) {
 	checkVector(r, must(r.Split(r.ctx, 0, -r.Rank()))(r), value[float64])
 }
 
-// blocks describes the layout of the blocks of all ranks.
+// blocks describes where each rank's block is in a buffer.
 type blocks struct {
 	counts, displs []int // displs may be nil
 	length         int
@@ -27,7 +27,7 @@ func packedBlocks(counts []int) blocks {
 	return b
 }
 
-// spreadBlocks returns a layout in reverse order with gaps.
+// spreadBlocks returns a layout in which the blocks are in reverse order and have gaps between them.
 func spreadBlocks(counts []int) blocks {
 	b := blocks{counts: counts, displs: make([]int, len(counts))}
 	for i := len(counts) - 1; i >= 0; i-- {
@@ -121,7 +121,7 @@ func checkAlltoallv[T mpi.Element](r *rank, comm *mpi.Comm, of func(rank, i int)
 		recv := make([]T, b.length)
 		r.must(mpi.Alltoallv(r.ctx, comm, to, b.counts, b.displs, recv, b.counts, b.displs))
 		checkSlice(r, "Alltoallv", recv, from)
-		// The layouts of sent and received blocks may differ.
+		// The layout for sending may differ from the layout for receiving.
 		clear(recv)
 		other := packedBlocks(counts)
 		send := fillBlocks(other, func(rank, i int) T { return piece(me, rank, i) })

@@ -27,8 +27,8 @@ func TestContext(t testing.TB) context.Context {
 	return ctx
 }
 
-// SocketPath returns a path for a socket. A path in t.TempDir contains the name of the test and may exceed the
-// maximum of 107 bytes.
+// SocketPath returns a short path for a socket. A path in t.TempDir would contain the name of the test and might exceed
+// the maximum of 107 bytes.
 func SocketPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "zat")
@@ -92,14 +92,14 @@ func CheckEqual(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-// RawClient is a program that can send arbitrary bytes.
+// RawClient is a program that can send arbitrary bytes to a daemon, including invalid frames.
 type RawClient struct {
 	T    testing.TB
 	Conn RawConn
 	In   *wire.Reader
 }
 
-// RawConn is a socket, or a socket with rings.
+// RawConn is the connection of a RawClient: a socket, optionally with rings in shared memory.
 type RawConn interface {
 	net.Conn
 	CloseWrite() error
@@ -178,14 +178,14 @@ func DoneFrame(d wire.Done, payload string) []byte {
 	return append(wire.AppendDone(nil, &d, len(payload)), payload...)
 }
 
-// InArenaAt returns a copy of s whose payload is in the arena at offset at.
+// InArenaAt returns a copy of s whose payload is in the arena at the given offset.
 func InArenaAt(s wire.Start, at uint64) wire.Start {
 	s.InArena, s.ArenaOffset = true, at
 	return s
 }
 
-// CallsByRank returns the call that each rank makes. In layouts, blocks have different lengths, are in reverse
-// order, and have gaps between them.
+// CallsByRank returns the call that each rank makes. If the call has layouts, their blocks differ in length, are in
+// reverse order, and have gaps between them.
 func CallsByRank(call coll.Call) []coll.Call {
 	calls := make([]coll.Call, call.Ranks)
 	size := func(i, j int) int { return (i*7 + j*3) % 5 * call.Elem } // length of the block from i to j
@@ -228,7 +228,7 @@ func CallsByRank(call coll.Call) []coll.Call {
 	return calls
 }
 
-// AllCalls returns calls of every collective, in every variant that the ranks can execute.
+// AllCalls returns calls of every collective operation, in every variant that the given number of ranks can execute.
 func AllCalls(ranks int, sizes []int) (list [][]coll.Call) {
 	for of := coll.Barrier; of <= coll.Exscan; of++ {
 		rooted := of == coll.Bcast || of == coll.Reduce || of == coll.Gather || of == coll.Scatter

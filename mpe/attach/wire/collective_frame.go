@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// CallLen is the length in bytes of the fixed fields in CALL.
+// CallLen is the length of the fixed fields in a CALL frame, in bytes.
 const CallLen = 72
 
 // Flags of CALL, in addition to FlagAnyDatatype.
@@ -18,9 +18,9 @@ const (
 	FlagInPlace = FlagAnyDatatype << (1 + iota)
 	FlagOrdered
 	FlagVector
-	// FlagListed means that CALL lists the members. Otherwise, all ranks of the world are members.
+	// FlagListed means that the CALL frame lists the members. Without it, all ranks of the world are members.
 	FlagListed
-	// FlagUser means that the reduction operation is a function of the program.
+	// FlagUser means that the program itself provides the reduction function.
 	FlagUser
 	callFlags = FlagUser<<1 - 1
 )
@@ -45,8 +45,8 @@ type Call struct {
 	Length, Result uint64
 }
 
-// Describe sets the fields of c to those of a call, in a world of size ranks, and appends the description of the call
-// to b.
+// Describe sets the fields of c so that they describe a call in a world of the given size. It appends the description
+// of the call to b.
 func (c *Call) Describe(id uint64, operation *collective.Operation, size int, b []byte) ([]byte, Shape) {
 	call, shape := &operation.Call, ShapeOf(&operation.Call)
 	*c = Call{
@@ -67,7 +67,7 @@ func (c *Call) Describe(id uint64, operation *collective.Operation, size int, b 
 	return b, shape
 }
 
-// isWorld reports whether the members are all ranks of the world in ascending order.
+// isWorld reports whether the list of members contains all ranks of the world in ascending order.
 func isWorld(members []int, size int) bool {
 	for i, m := range members {
 		if i != m {
@@ -77,7 +77,7 @@ func isWorld(members []int, size int) bool {
 	return len(members) == size
 }
 
-// AppendCall appends CALL. The caller must then append piece bytes of description and payload.
+// AppendCall appends a CALL frame without its data. The caller must then append piece bytes of description and payload.
 func AppendCall(b []byte, call *Call, piece int) []byte {
 	b = AppendHeader(b, FrameCall, CallLen+piece)
 	b = Order.AppendUint64(b, call.ID)
@@ -94,7 +94,7 @@ func AppendCall(b []byte, call *Call, piece int) []byte {
 	return b
 }
 
-// ReadCall reads CALL up to its description. It does not check that the call is valid.
+// ReadCall reads a CALL frame up to its description. It does not check that the call is valid.
 func (r *Reader) ReadCall() (call Call, err error) {
 	b, err := r.NextBytes(CallLen)
 	if err != nil {
@@ -139,7 +139,8 @@ func clampInt(n uint64) int { return int(min(n, math.MaxInt)) }
 const (
 	sizeLen   = 8
 	MemberLen = 4
-	// AlignLen is the alignment of a description's length. It keeps the numbers that follow aligned.
+	// AlignLen is the number of bytes to a multiple of which a description is padded, so that the numbers after it are
+	// aligned.
 	AlignLen = 16
 )
 
@@ -158,7 +159,7 @@ func (c *Call) DescriptionLen() uint64 {
 	return (n + AlignLen - 1) / AlignLen * AlignLen
 }
 
-// AppendDescription appends the description of a call that has the layouts of x.
+// AppendDescription appends the description of a call whose layouts are those of x.
 func (c *Call) AppendDescription(b []byte, x *coll.Call, members []int, algorithm string) []byte {
 	begin := len(b)
 	for _, l := range x.Layouts() {
@@ -210,16 +211,17 @@ func (c *Call) ReadDescription(b []byte, x *coll.Call, ints []int) (members, nam
 }
 
 const (
-	// OperandLen is the maximum length of an operand in REDUCE, in bytes. Longer vectors are combined piece by
+	// OperandLen is the maximum length of an operand in a REDUCE frame, in bytes. Longer vectors are combined piece by
 	// piece.
 	OperandLen = ChunkLen / 2
-	// ReducedLen is the length in bytes of the fixed fields in REDUCED.
+	// ReducedLen is the length of the fixed fields in a REDUCED frame, in bytes.
 	ReducedLen = 16
-	// FlagFailed in REDUCED means that the text of an error follows in place of the result.
+	// FlagFailed in a REDUCED frame means that it contains the text of an error instead of the result.
 	FlagFailed = 1
 )
 
-// AppendReduced appends REDUCED. The caller must then append piece bytes of the result or text.
+// AppendReduced appends a REDUCED frame without its data. The caller must then append piece bytes of the result or of
+// the error's text.
 func AppendReduced(b []byte, id uint64, failed bool, piece int) []byte {
 	b = AppendHeader(b, FrameReduced, ReducedLen+piece)
 	b = Order.AppendUint64(b, id)

@@ -17,7 +17,7 @@ type Shape struct {
 	// receive buffer that starts at Offset.
 	Payload, Offset int
 	InRecv          bool
-	// Result is the length of the result, which is at the beginning of the receive buffer.
+	// Result is the length of the result. The result is at the beginning of the receive buffer.
 	Result int
 }
 
@@ -53,9 +53,9 @@ func ShapeOf(call *coll.Call) (shape Shape) {
 	return shape
 }
 
-// WorkBytes returns an upper bound, over all algorithms, on the number of bytes of memory that the daemon needs to
-// execute a call and its REDUCE frames, in addition to the data that crosses the socket. The daemon calls it before
-// checking the call, so it must accept invalid values.
+// WorkBytes returns an upper bound on the memory, in bytes, that the daemon needs to execute a call and its REDUCE
+// frames by any algorithm, in addition to the data that crosses the socket. Because the daemon calls WorkBytes before
+// it checks the call, WorkBytes must accept invalid values.
 func (c *Call) WorkBytes() (work uint64) {
 	ranks, vector := uint64(c.Ranks), c.Flags&FlagVector != 0
 	n := min(c.Bytes, SaturatingAdd(c.Length, c.Result))

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CredentialsOf returns the credentials that the process at the other end of conn had when it called
-// connect(2). Source: SO_PEERCRED and SO_PEERGROUPS.
+// CredentialsOf returns the credentials that the process at the other end of conn had when it called connect(2). The
+// kernel provides them through SO_PEERCRED and SO_PEERGROUPS.
 func CredentialsOf(conn *net.UnixConn) (credentials Credentials, err error) {
 	err = getsockopt(conn, func(fd int) error {
 		u, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
@@ -22,7 +22,8 @@ func CredentialsOf(conn *net.UnixConn) (credentials Credentials, err error) {
 	return credentials, err
 }
 
-// groupsOf returns the supplementary groups of the process at the other end. A user has at most 65536 groups.
+// groupsOf returns the supplementary groups of the process at the other end of a socket. A user has at most 65536
+// groups.
 func groupsOf(fd uintptr) ([]int, error) {
 	for n := 32; ; n *= 8 {
 		gids := make([]uint32, n)
@@ -45,7 +46,7 @@ func groupsOf(fd uintptr) ([]int, error) {
 	}
 }
 
-// OwnerOf returns the user of the process at the other end of conn when that process called listen(2).
+// OwnerOf returns the user who ran the process at the other end of conn when that process called listen(2).
 func OwnerOf(conn *net.UnixConn) (uid int, err error) {
 	c, err := CredentialsOf(conn)
 	return c.UID, err

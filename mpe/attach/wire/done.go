@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// DoneLen is the length in bytes of the fixed fields in DONE.
+// DoneLen is the length of the fixed fields in a DONE frame, in bytes.
 const DoneLen = 96
 
 const (
@@ -19,13 +19,13 @@ const (
 type Done struct {
 	ID    uint64
 	Found bool
-	// Stored is the number of payload bytes in this frame and in the preceding DATA frames.
+	// Stored is the number of payload bytes sent in this DONE frame and in the DATA frames before it.
 	Stored uint64
 	Status mpe.Status
 	Err    error
 }
 
-// AppendDone appends DONE. The caller must then append piece bytes of payload.
+// AppendDone appends a DONE frame without its payload. The caller must then append piece bytes of payload.
 func AppendDone(b []byte, done *Done, piece int) []byte {
 	var failure []byte
 	flags := flagBit(done.Found, flagFound)
@@ -52,7 +52,7 @@ func AppendDone(b []byte, done *Done, piece int) []byte {
 	return append(b, failure...)
 }
 
-// phases returns the instants in a status in the order in which DONE contains them.
+// phases returns pointers to the instants in a status, in the order in which a DONE frame contains them.
 func phases(s *mpe.Status) [5]*time.Duration {
 	p := &s.Phases
 	return [...]*time.Duration{&p.Start, &p.Request, &p.Clear, &p.Data, &p.Ack}

@@ -16,9 +16,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 )
 
-// sentinels lists the errors whose identity is preserved across the socket. Each is represented by the bit at
-// its index in a set. New errors are appended; the indexes of existing ones never change, because they are part
-// of docs/attach.md.
+// sentinels lists the errors that errors.Is recognizes on both sides of the socket. A bit at each error's index
+// represents it in a set. New errors are appended; the indexes of existing ones never change, because they are part of
+// docs/attach.md.
 var sentinels = [...]struct {
 	name string
 	err  error
@@ -66,9 +66,9 @@ func sentinelSet(err error) (set uint64) {
 	return set
 }
 
-// Error is an error of the daemon that was received over the socket or created for a program. errors.Is finds
-// the same sentinels in it as at the daemon. errors.As finds *mpe.WaitError, *mpe.PeerLostError,
-// *collective.StepError, *collective.CallFailedError, *coll.CallError and the error types of package handshake.
+// Error is an error of the daemon, received over the socket or about to be sent to a program. errors.Is finds the same
+// sentinels in it as at the daemon. errors.As finds *mpe.WaitError, *mpe.PeerLostError, *collective.StepError,
+// *collective.CallFailedError, *coll.CallError and the error types of package handshake.
 type Error struct {
 	Text        string
 	SentinelSet uint64
@@ -78,7 +78,7 @@ type Error struct {
 // Error returns the text of the daemon's error.
 func (e *Error) Error() string { return e.Text }
 
-// Is reports whether errors.Is would find target in the original error at the daemon.
+// Is reports whether the error at the daemon matches target according to errors.Is.
 func (e *Error) Is(target error) bool {
 	for i := range sentinels {
 		if e.SentinelSet&(1<<i) != 0 && target == sentinels[i].err {
@@ -104,13 +104,13 @@ const (
 	NoRank
 	// Busy means that another program holds the rank.
 	Busy
-	// Permission means that the program's user may not attach at all, or not to this rank.
+	// Permission means that the program's user may attach to no rank, or not to the requested one.
 	Permission
 	// Closing means that the daemon is shutting down.
 	Closing
-	// Late means that HELLO was not received in time.
+	// Late means that the program did not send HELLO in time.
 	Late
-	// Failed means any other failure of the daemon.
+	// Failed means that the daemon failed for any other reason.
 	Failed
 	numReasons
 )
@@ -126,7 +126,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason(%d)", uint16(r))
 }
 
-// ErrBusy means that another program holds the rank.
+// ErrBusy reports that another program holds the requested rank.
 var ErrBusy = errors.New("another program has the rank")
 
 // RefusedError reports that the daemon has refused or disconnected the program.
@@ -160,13 +160,14 @@ func RefusedFrame(e *RefusedError) []byte {
 	return append(Order.AppendUint16(b, uint16(e.Reason)), text...)
 }
 
-// IsRefusal reports whether b begins with a REFUSED frame. Such an answer shows that the socket is an attach socket.
+// IsRefusal reports whether b begins with a REFUSED frame. Only an attach socket gives such an answer.
 func IsRefusal(b []byte) bool {
 	return len(b) >= FrameHeaderLen && string(b[4:FrameHeaderLen]) == string([]byte{byte(FrameRefused), 0, 0, 0}) &&
 		Order.Uint32(b) <= 2+MaxText
 }
 
-// ReadRefused reads REFUSED and returns its content as a *RefusedError, or the error of a failed read.
+// ReadRefused reads a REFUSED frame and returns its content as a *RefusedError. If reading fails, it returns that error
+// instead.
 func (r *Reader) ReadRefused() error {
 	b, err := r.NextBytes(2)
 	if err != nil {
@@ -179,8 +180,8 @@ func (r *Reader) ReadRefused() error {
 	return e
 }
 
-// details contains the structured errors within an error, for encoding as JSON. Fields whose type is an error
-// type are encoded unchanged; see plain. Since errors are rare, encoding may be slow.
+// details contains the structured errors that were found in an error, in a form that JSON can encode. Fields whose type
+// is an error type are encoded unchanged; see plain. Since errors are rare, encoding may be slow.
 type details struct {
 	Wait           *waitDetails              `json:"wait,omitempty"`
 	Truncated      *mpe.TruncatedError       `json:"truncated,omitempty"`
@@ -231,7 +232,7 @@ type waitDetails struct {
 // maxDetails is the maximum length of encoded details in bytes. Longer details are omitted.
 const maxDetails = 32 << 10
 
-// errorFields returns the fields whose type is an error type.
+// errorFields returns those fields of the details whose type is an error type.
 func (d *details) errorFields() (fields []reflect.Value) {
 	for _, field := range reflect.ValueOf(d).Elem().Fields() {
 		if _, ok := field.Interface().(error); ok {
@@ -265,7 +266,7 @@ func detailsOf(err error) (d details) {
 	return d
 }
 
-// errors returns the structured errors, in which errors.As searches.
+// errors returns the structured errors, so that errors.As can search them.
 func (d *details) errors() (list []error) {
 	if w := d.Wait; w != nil {
 		e := &mpe.WaitError{Wait: w.Wait, Queued: w.Queued, InTransfer: w.InTransfer}
@@ -309,7 +310,7 @@ func encodeError(err error) []byte {
 	return b
 }
 
-// parseError is the inverse of encodeError. sent is the decoded error; err reports that the encoding is
+// parseError is the inverse of encodeError. The result sent is the decoded error; err is set if the encoding is
 // invalid.
 func parseError(b []byte) (sent, err error) {
 	if len(b) < 12 {

@@ -17,7 +17,7 @@ const magic = "ZRLMPIAT"
 // FrameType is the type of a frame.
 type FrameType uint8
 
-// Types of frames. HELLO and REFUSED are the same in all versions of the protocol.
+// Types of frames. The encodings of HELLO and REFUSED are the same in all versions of the protocol.
 const (
 	FrameHello FrameType = 1 + iota
 	FrameWelcome
@@ -50,8 +50,8 @@ func (t FrameType) String() string {
 const (
 	// FrameHeaderLen is the length of a frame's header in bytes.
 	FrameHeaderLen = 8
-	// ChunkLen is the maximum length of the payload in one frame, in bytes. It limits how long a small
-	// operation has to wait for a large one.
+	// ChunkLen is the maximum length of the payload in one frame, in bytes. It limits how long a small operation has to
+	// wait while a large one is being sent.
 	ChunkLen = 256 << 10
 	// MaxBody is the maximum length in bytes of a frame's body, which consists of fields and payload.
 	MaxBody = ChunkLen + 64<<10
@@ -78,11 +78,12 @@ func AppendHeader(b []byte, t FrameType, length int) []byte {
 	return append(b, byte(t), 0, 0, 0)
 }
 
-// controlAnswer is the beginning of the answer, in HTTP, that a daemon's control socket sends to HELLO. No
-// valid frame can begin with it, because the frame would be too long.
+// controlAnswer is the beginning of the HTTP response with which a daemon's control socket answers HELLO. No valid
+// frame can begin with it, because the frame would be too long.
 const controlAnswer = "HTTP/1.1"
 
-// ErrControlSocket means that the path passed to Dial is the path of a daemon's control socket.
+// ErrControlSocket is returned when the path passed to Dial belongs to a daemon's control socket rather than its attach
+// socket.
 var ErrControlSocket = errors.New("that is a daemon's control socket")
 
 // Reader splits a stream into frames.
@@ -91,8 +92,8 @@ type Reader struct {
 	br     *bufio.Reader
 	// readAheadLen is the maximum number of bytes read into the buffer at a time.
 	readAheadLen int
-	// ready returns nil if n bytes can be read in addition to those in the buffer, ErrNoData if they may still arrive,
-	// and otherwise the reason why they will not. The field is nil if reads block.
+	// ready returns nil if n more bytes can be read in addition to those in the buffer, ErrNoData if they may still
+	// arrive, and otherwise the reason why they will not. It is nil if reads block.
 	ready     func(n int) error
 	Type      FrameType
 	Remaining int // number of unread bytes of the frame's body
@@ -101,7 +102,7 @@ type Reader struct {
 // peekLen is the maximum argument of NextBytes.
 const peekLen = 64 << 10
 
-// directLen is the minimum length of a part of a payload that is read directly, bypassing the buffer.
+// directLen is the minimum length of payload that is read directly into its destination, bypassing the buffer.
 const directLen = 4 << 10
 
 // NewReader returns a Reader for a stream whose reads block.
@@ -149,12 +150,12 @@ func (r *Reader) Next() error {
 // SetSource replaces the stream from which frames are read.
 func (r *Reader) SetSource(from io.Reader) { r.source = from }
 
-// UseRings switches to frames received through rings. FrameReady then reports a frame once it has been received in
+// UseRings makes the Reader read frames from rings. FrameReady then reports a frame only after it has been received in
 // full.
 func (r *Reader) UseRings(from Rings) { r.ready, r.readAheadLen = from.Ready, directLen }
 
-// UseSocket switches to a socket whose reads do not block. The Reader buffers a frame until it has been received in
-// full.
+// UseSocket makes the Reader read from a socket whose reads do not block. The Reader buffers a frame until it has been
+// received in full.
 func (r *Reader) UseSocket() {
 	r.br = bufio.NewReaderSize(r.br, FrameHeaderLen+MaxBody)
 	r.ready = func(n int) error {
@@ -193,7 +194,7 @@ func (r *Reader) canRead(n int) error {
 	return nil
 }
 
-// CheckEnd returns an error if a part of the frame has not been read.
+// CheckEnd returns an error unless the whole frame has been read.
 func (r *Reader) CheckEnd() error {
 	if r.Remaining > 0 {
 		return Violationf("%v has %d bytes too many", r.Type, r.Remaining)
@@ -271,5 +272,5 @@ func ClipText(s string) string {
 	return s
 }
 
-// ErrDetached means that the program has sent BYE.
+// ErrDetached means that the program has detached by sending BYE.
 var ErrDetached = errors.New("detached cleanly")

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// getsockopt reads a socket option of a connection by calling get with its descriptor.
+// getsockopt reads a connection's socket option. For this, it passes the connection's descriptor to the function get.
 func getsockopt(conn *net.UnixConn, get func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
-// Link is a program's connection, on a descriptor outside Go's network poller. Its Read does not block.
+// Link is a program's connection whose socket is not registered with Go's network poller. Its Read does not block.
 type Link struct {
 	goroutines
 	fd int
@@ -23,7 +23,7 @@ type Link struct {
 	writeMu, shutdownMu sync.Mutex
 }
 
-// NewLink converts a connection to a Link. It closes conn.
+// NewLink converts a connection to a Link. It closes conn, which must not be used afterwards.
 func NewLink(conn *net.UnixConn) (*Link, error) {
 	fd, err := progress.TakeDescriptor(conn)
 	return &Link{fd: fd}, err

@@ -32,8 +32,8 @@ func NewOffer(arena int) (*Offer, error) {
 	return &Offer{mem, fd}, nil
 }
 
-// Stream sends b together with the descriptor of the memory, and returns the connection through the rings. If
-// it succeeds, it closes conn; if it fails, it releases the memory.
+// Stream sends b together with the descriptor of the shared memory, and returns a connection through the rings in it.
+// If it succeeds, it closes conn; if it fails, it releases the memory.
 func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
 	n, _, err := conn.WriteMsgUnix(b, unix.UnixRights(o.fd), nil)
 	unix.Close(o.fd)
@@ -51,7 +51,8 @@ func (o *Offer) Stream(conn *net.UnixConn, b []byte) (Rings, error) {
 	return NewRingLink(link, o.mem, RingLen, false), nil
 }
 
-// Greeting is a connection to a daemon before WELCOME. It keeps the descriptor that the daemon sends.
+// Greeting is a connection to a daemon that has not yet sent WELCOME. It keeps the memory's descriptor if the daemon
+// sends one.
 type Greeting struct {
 	*net.UnixConn
 	FD int
@@ -80,7 +81,7 @@ func (g *Greeting) Read(b []byte) (int, error) {
 	return max(n, 0), err // n is -1 after an error
 }
 
-// setFD closes the current descriptor and replaces it. -1 means no descriptor.
+// setFD closes the current descriptor and stores a new one. The value -1 stands for no descriptor.
 func (g *Greeting) setFD(fd int) {
 	if g.FD >= 0 {
 		unix.Close(g.FD)
@@ -94,8 +95,8 @@ func (g *Greeting) Close() error {
 	return g.UnixConn.Close()
 }
 
-// Stream returns the connection after WELCOME, with rings and an arena of the given lengths. If it succeeds, it
-// closes the connection of the greeting.
+// Stream returns the connection to use after WELCOME, with rings and an arena of the given lengths. If it succeeds, it
+// closes the socket on which WELCOME was received.
 func (g *Greeting) Stream(length, arena uint64) (Polled, error) {
 	var mem []byte
 	if length > 0 {

@@ -10,18 +10,19 @@ import (
 
 const (
 	HelloLen = 20
-	// helloVersionLen is the length of HELLO up to and including its version. It is the same in all versions.
+	// helloVersionLen is the length of a HELLO frame up to and including its version field. It is the same in all
+	// versions of the protocol.
 	helloVersionLen = 12
 	welcomeLen      = 40
 	startLen        = 32
 	arenaOffsetLen  = 8 // offset of the payload, in START
 	ProbeLen        = 24
 	IDLen           = 8
-	// maxHelloLen is the maximum length of HELLO in later versions.
+	// maxHelloLen is the maximum length of a HELLO frame in later versions of the protocol.
 	maxHelloLen = 256
 )
 
-// FlagRings in HELLO requests memory with rings. FlagArena requests an arena after the rings.
+// FlagRings in HELLO requests shared memory with rings. FlagArena additionally requests an arena after the rings.
 const (
 	FlagRings = 1 << iota
 	FlagArena
@@ -83,18 +84,18 @@ func (r *Reader) ReadHello() (hello Hello, err error) {
 	return hello, r.Skip()
 }
 
-// isHello reports whether a frame's header may be the header of a HELLO of any version.
+// isHello reports whether a header may belong to a HELLO frame of any version of the protocol.
 func isHello(t FrameType, length uint32) bool {
 	return t == FrameHello && length >= helloVersionLen && length <= maxHelloLen
 }
 
-// byteOrder returns the error for a HELLO whose numbers are in the wrong byte order.
+// byteOrder returns the error for a HELLO whose numbers have the wrong byte order.
 func byteOrder(field string, value uint32) error {
 	return Violationf("HELLO has its %s, %d, in big-endian byte order: the attach protocol uses little-endian numbers",
 		field, bits.ReverseBytes32(value))
 }
 
-// Limits are the limits granted to a program.
+// Limits describes the limits that the daemon has granted to a program.
 type Limits struct {
 	// Operations is the maximum number of operations in progress, including probes.
 	Operations int
@@ -165,7 +166,7 @@ func (r *Reader) ReadWelcome() (welcome Welcome, err error) {
 	return welcome, err
 }
 
-// peerFlags returns the flags of PEER in the order of their bits.
+// peerFlags returns the flags of a PEER frame in the order of their bits.
 func peerFlags(p *mpe.PeerInfo) []*bool {
 	return []*bool{&p.Words, &p.NoTags, &p.SmallTags, &p.NoComms, &p.NoLength, &p.NoEmpty}
 }
@@ -192,7 +193,7 @@ func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
 	return b
 }
 
-// ReadPeer reads PEER, which must describe the given rank.
+// ReadPeer reads a PEER frame. It returns an error unless the frame describes the given rank.
 func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	b, err := r.NextBytes(8)
 	if err != nil {
@@ -217,7 +218,7 @@ func (r *Reader) ReadPeer(rank int) (p mpe.PeerInfo, err error) {
 	return p, nil
 }
 
-// Kinds of operations in addition to the kinds of package mpe.
+// Kinds of operations that frames distinguish in addition to the kinds of package mpe.
 const (
 	OpProbe mpe.OpKind = 254
 	OpCall  mpe.OpKind = 255
@@ -242,7 +243,7 @@ const (
 	flagPlaced
 )
 
-// AppendStart appends START. The caller must then append piece bytes of payload.
+// AppendStart appends a START frame without its payload. The caller must then append piece bytes of payload.
 func AppendStart(b []byte, start *Start, piece int) []byte {
 	n := startLen + piece
 	if start.InArena {
@@ -260,7 +261,7 @@ func AppendStart(b []byte, start *Start, piece int) []byte {
 	return b
 }
 
-// appendMatch appends the fields of START and PROBE that determine matching. readMatch is its inverse.
+// appendMatch appends the fields that determine matching in START and PROBE frames. Its inverse is readMatch.
 func appendMatch(b []byte, peer, tag int, comm uint32) []byte {
 	b = Order.AppendUint32(b, uint32(peer))
 	b = Order.AppendUint32(b, uint32(tag))
@@ -300,13 +301,13 @@ func (r *Reader) ReadStart() (start Start, err error) {
 	return start, err
 }
 
-// AppendID appends the header and id of DATA, REDUCE or CANCEL for an operation. The caller must then append
+// AppendID appends the header and the operation's id of a DATA, REDUCE or CANCEL frame. The caller must then append
 // piece bytes of payload.
 func AppendID(b []byte, t FrameType, id uint64, piece int) []byte {
 	return Order.AppendUint64(AppendHeader(b, t, IDLen+piece), id)
 }
 
-// ReadID reads the id at the beginning of DATA, REDUCE, CANCEL and ABORT.
+// ReadID reads the operation's id at the beginning of a DATA, REDUCE, CANCEL or ABORT frame.
 func (r *Reader) ReadID() (uint64, error) {
 	b, err := r.NextBytes(IDLen)
 	if err != nil {
@@ -315,7 +316,7 @@ func (r *Reader) ReadID() (uint64, error) {
 	return Order.Uint64(b), nil
 }
 
-// AbortFrame returns an ABORT frame for an operation aborted because of cause.
+// AbortFrame returns an ABORT frame, which aborts an operation for the given cause.
 func AbortFrame(id uint64, cause error) []byte {
 	text := ClipText(cause.Error())
 	b := AppendHeader(nil, FrameAbort, IDLen+8+len(text))

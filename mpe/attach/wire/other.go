@@ -4,7 +4,7 @@ package wire
 
 import "net"
 
-// Programs cannot attach on this system, because a daemon cannot determine their users.
+// Programs cannot attach on this system, because it does not let a daemon determine which user runs a program.
 
 // CredentialsOf always returns ErrNoCredentials.
 func CredentialsOf(*net.UnixConn) (Credentials, error) { return Credentials{}, ErrNoCredentials }
@@ -24,7 +24,7 @@ func NewOffer(int) (*Offer, error) { return nil, ErrNoCredentials }
 // Stream always returns ErrNoCredentials.
 func (*Offer) Stream(*net.UnixConn, []byte) (Rings, error) { return nil, ErrNoCredentials }
 
-// Greeting is a connection to a daemon before WELCOME.
+// Greeting is a connection to a daemon that has not yet sent WELCOME.
 type Greeting struct{ *net.UnixConn }
 
 // NewGreeting returns a Greeting for a connection.

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// Item is an item in an Outbox. It is written as one frame, or as several frames if its payload is long.
+// Item is something that an Outbox writes: one frame, or several frames if the payload is long.
 type Item interface {
-	// Frame appends the next frame of the item to b and returns it as head. The payload at the end of the frame
-	// is returned separately. more reports whether more frames follow.
+	// Frame appends the item's next frame to b and returns the result as head. If the frame ends with payload, that is
+	// returned separately. The result more reports whether more frames follow.
 	Frame(b []byte) (head, payload []byte, more bool)
 	// Written is called when the payload returned by Frame is no longer in use.
 	Written()
@@ -19,7 +19,8 @@ const (
 	// CopyLen is the maximum length in bytes of a payload that is copied so that it can be written together
 	// with other frames. A system call costs as much as copying this many bytes.
 	CopyLen = 16 << 10
-	// maxOvertaking is the number of bytes of new items that may overtake an item in progress.
+	// maxOvertaking is the number of bytes of new items that may be written before the next frame of an item in
+	// progress.
 	maxOvertaking = 4 * ChunkLen
 	// BatchLen is the number of bytes written with a single system call.
 	BatchLen = 64 << 10
@@ -82,7 +83,7 @@ func (o *Outbox) Queue(it Item) { o.push(it, false) }
 func (o *Outbox) Flush() { o.Send(nil) }
 
 // push queues an item unless it is nil. If push returns true, the caller must write the queued items; this happens only
-// if canWrite is set and no other goroutine is writing.
+// if the argument canWrite is set and no other goroutine is writing.
 func (o *Outbox) push(it Item, canWrite bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,7 +117,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// write writes queued items. If wait is set, it writes all of them; otherwise, it writes as much as the
+// write writes queued items. If the argument wait is set, it writes all of them; otherwise, it writes as much as the
 // connection accepts, up to a limit. It reports whether all items have been written.
 func (o *Outbox) write(wait bool) bool {
 	most := BatchLen
@@ -178,7 +179,8 @@ func (o *Outbox) writeBytes(b []byte, wait bool) int {
 	return len(b)
 }
 
-// deferToPoll leaves the remaining data to FlushStalled. It returns false if nothing will call FlushStalled.
+// deferToPoll leaves the remaining data to the next call of FlushStalled. It returns false if nothing would call
+// FlushStalled.
 func (o *Outbox) deferToPoll() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -189,7 +191,7 @@ func (o *Outbox) deferToPoll() bool {
 	return true
 }
 
-// FlushStalled writes the data that did not fit earlier. Every poll calls it.
+// FlushStalled writes the data for which the ring had too little space before. Every poll calls it.
 func (o *Outbox) FlushStalled() {
 	if o.Stalled.Load() && o.Stalled.CompareAndSwap(true, false) {
 		o.writeNow()
@@ -250,7 +252,7 @@ func (o *Outbox) becomeIdle() bool {
 	return true
 }
 
-// Close drops all queued items and all later ones.
+// Close drops all queued items. Items that are sent later are dropped as well.
 func (o *Outbox) Close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -258,7 +260,8 @@ func (o *Outbox) Close() {
 	o.newItems, o.startedItems = fifo{}, fifo{}
 }
 
-// CloseWith drops all queued items and queues last. It waits until Run has written last or failed to write it.
+// CloseWith drops all queued items and queues the item last instead. It returns after Run has written that item or
+// failed to write it.
 func (o *Outbox) CloseWith(last Item) {
 	o.mu.Lock()
 	drained := make(chan struct{})

@@ -24,14 +24,15 @@ const (
 	ArenaLen = 16 << 20
 	// maxArena is the maximum length of an arena that a program accepts.
 	maxArena = 1 << 40
-	// wakeFraction determines when a sleeping writer is woken up: once at least 1/wakeFraction of the ring is free.
+	// wakeFraction determines when the reader wakes up a sleeping writer: once at least 1/wakeFraction of the ring is
+	// free.
 	wakeFraction = 2
 )
 
 // MemoryLen returns the length of the shared memory, without the arena, if each ring has n bytes.
 func MemoryLen(n int) int { return countersLen + 2*n }
 
-// isRingSize reports whether a ring may be n bytes long.
+// isRingSize reports whether n bytes is a valid length for a ring.
 func isRingSize(n int) bool { return n >= MinRing && n <= maxRing && n&(n-1) == 0 }
 
 // Ring is one direction of a connection.
@@ -41,16 +42,17 @@ type Ring struct {
 	// decrease. A write that must precede a later load is a Swap, because under the race detector a Store to
 	// memory outside Go's heap is not a fence.
 	Written, Read *atomic.Uint64
-	// ReaderSleeps and WriterSleeps are 1 while that side waits to be woken up: the reader for data, the writer
-	// for space. The side that clears a flag must wake up the other side.
+	// ReaderSleeps and WriterSleeps are 1 while the reader waits for data and while the writer waits for space. The
+	// side that clears a flag must wake up the other side.
 	ReaderSleeps, WriterSleeps *atomic.Uint32
-	// Processor is 1 plus the number of the processor on which the writer last polled; 0 means unknown.
+	// Processor is 1 plus the number of the processor on which the ring's writer last polled; 0 means unknown.
 	Processor *atomic.Uint32
 	// Awaited lists the operations that the program awaits. It is used in the first ring only.
 	Awaited *Awaited
 }
 
-// awaitedWords is the number of sleeping threads of a program that can publish the operations they await.
+// awaitedWords is the number of words in which a program lists the operations that it awaits. Each sleeping thread
+// needs one word.
 const awaitedWords = 8
 
 // Awaited lists operations that a program awaits: for each, a thread of the program sleeps until the operation
@@ -58,7 +60,7 @@ const awaitedWords = 8
 // them only to describe the program's own operations.
 type Awaited [awaitedWords]atomic.Uint64
 
-// Add lists an operation, and returns its word. If all words are in use, it returns -1.
+// Add lists an operation, and returns the index of the word that it uses. If all words are in use, it returns -1.
 func (a *Awaited) Add(id uint64) (word int) {
 	for i := range a {
 		if a[i].Load() == 0 && a[i].CompareAndSwap(0, id+1) {
@@ -68,7 +70,7 @@ func (a *Awaited) Add(id uint64) (word int) {
 	return -1
 }
 
-// Remove clears a word that Add has returned.
+// Remove clears the word whose index Add has returned.
 func (a *Awaited) Remove(word int) {
 	if word >= 0 {
 		a[word].Store(0)
@@ -85,7 +87,7 @@ func (a *Awaited) Has(id uint64) bool {
 	return false
 }
 
-// RingOf returns ring 0 or 1 in memory whose rings are n bytes long.
+// RingOf returns the first or the second ring (0 or 1) in memory whose rings are n bytes long.
 func RingOf(mem []byte, number, n int) Ring {
 	counters := mem[number*ringCounters : (number+1)*ringCounters]
 	begin := countersLen + number*n
@@ -104,7 +106,7 @@ func RingOf(mem []byte, number, n int) Ring {
 // each such value only once.
 type ringWriter struct {
 	Ring
-	// pos is the number of bytes written. lastRead is the last valid value of Read.
+	// pos is the number of bytes written. lastRead is the last valid value that the counter Read had.
 	pos, lastRead uint64
 }
 
@@ -145,10 +147,10 @@ func (w *ringWriter) requestSpace() bool {
 	return n == 0 || err != nil
 }
 
-// ringReader is the reading side of a ring. It is as distrustful as ringWriter.
+// ringReader is the reading side of a ring. Like ringWriter, it does not trust values that the other side can write.
 type ringReader struct {
 	Ring
-	// pos is the number of bytes read. lastWritten is the last valid value of Written.
+	// pos is the number of bytes read. lastWritten is the last valid value that the counter Written had.
 	pos, lastWritten uint64
 }
 

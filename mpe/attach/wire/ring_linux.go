@@ -28,8 +28,8 @@ type RingLink struct {
 	in      ringReader
 	out     ringWriter
 	awaited *Awaited
-	// polls is the number of polls of an empty ring since the last check of the socket. checkSocket requests a check at
-	// the next poll. endError is the reason why in will receive no more data.
+	// polls counts the polls of an empty ring since the socket was last checked. checkSocket requests a check at the
+	// next poll. endError is the reason why the incoming ring will receive no more data.
 	polls       int
 	checkSocket bool
 	endError    error
@@ -79,8 +79,8 @@ func (r *RingLink) Ready(n int) error {
 	}
 }
 
-// emptyError returns the error that Read should return if the ring contains too little data. When it first detects the
-// end of the other side, it returns nil, because the other side may have written more data before.
+// emptyError returns the error that Read should return if the ring contains too little data. When it first detects that
+// the other side has ended, it returns nil instead, because the other side may have written more data before it ended.
 func (r *RingLink) emptyError() error {
 	if r.endError != nil {
 		return r.endError
@@ -169,7 +169,7 @@ func (r *RingLink) RequestSpace() bool {
 	return r.closed.Load() || r.out.requestSpace()
 }
 
-// wakeByte is the byte that wakes up the other side.
+// wakeByte is the byte that is sent through the socket to wake up the other side.
 var wakeByte = []byte{0}
 
 // wake wakes up the other side. Sending fails only if the socket is full, in which case the other side wakes up

@@ -17,17 +17,18 @@ type Stream interface {
 	io.ReadWriter
 	// TryWrite writes as much of b as it can without waiting. It returns the number of bytes written.
 	TryWrite(b []byte) int
-	// StopReading makes reads end after the data that has been received so far. HangUp does the same and also
-	// ends writes.
+	// StopReading makes reads end after the data that has been received so far. HangUp does the same and also makes
+	// writes fail.
 	StopReading()
 	HangUp()
 	// Close calls HangUp and releases the stream. It must not be called before the last Read has returned.
 	Close()
 
-	// Go runs f in a new goroutine. After does so after d, unless stop is called before.
+	// Go calls f in a new goroutine. After does the same once the duration d has passed, unless the returned function
+	// stop is called before.
 	Go(f func())
 	After(d time.Duration, f func()) (stop func() bool)
-	// Await waits for a value on c. If ctx ends first, it returns the cause of ctx.
+	// Await waits for a value on the channel c. If ctx ends first, it returns the cause of ctx.
 	Await(ctx context.Context, c <-chan struct{}) error
 }
 
@@ -45,7 +46,7 @@ type Rings interface {
 	Polled
 	// Ready returns nil if n bytes can be read, and otherwise the error that Read would return.
 	Ready(n int) error
-	// Arena returns the memory for payload that is not in frames. It is valid until Close.
+	// Arena returns the memory that holds payload outside of frames. It is valid until Close.
 	Arena() []byte
 	// PublishProcessor publishes the number of the processor on which this side polls. PeerProcessor returns the
 	// number published by the other side, or -1 if it is unknown.
@@ -58,7 +59,7 @@ type Rings interface {
 	RequestSpace() bool
 }
 
-// goroutines implements the methods of Stream that run goroutines.
+// goroutines implements those methods of Stream that start or wait for goroutines.
 type goroutines struct{}
 
 func (goroutines) Go(f func()) { go f() }
@@ -76,7 +77,7 @@ func (goroutines) Await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// Notify sends a value to n without blocking.
+// Notify sends a value to the channel n without blocking.
 func Notify(n chan<- struct{}) {
 	select {
 	case n <- struct{}{}:
@@ -84,10 +85,11 @@ func Notify(n chan<- struct{}) {
 	}
 }
 
-// ErrNoData means that there is nothing to read yet.
+// ErrNoData is returned when there is nothing to read yet.
 var ErrNoData = errors.New("no data received")
 
-// LingerTimeout is the time that a disconnected program has to read the reason.
+// LingerTimeout is the time for which the connection of a disconnected program stays open, so that the program can read
+// the reason.
 const LingerTimeout = time.Second
 
 // Credentials identify the process at the other end of a socket, as reported by the kernel.
