@@ -34,11 +34,11 @@ type extFlow struct {
 	// hellos counts the HELLOs that name no session of the peer. lastHello is the time of the last one.
 	hellos    packetSample
 	lastHello time.Time
-	// back is the opposite direction. plainBack is the opposite direction in the other profiles.
+	// back is the flow in the opposite direction. plainBack is the opposite flow of the other profiles.
 	back      *extFlow
 	plainBack *flow
-	// knownLosses counts the packets that joined recordings prove lost. The last one was lost between vantage points
-	// lostFrom and lostTo.
+	// knownLosses counts the packets that were lost according to joined recordings. The last of them was lost between
+	// the vantage points lostFrom and lostTo.
 	knownLosses      packetSample
 	lostFrom, lostTo string
 	isClosed         bool
@@ -46,7 +46,7 @@ type extFlow struct {
 	hasGaps bool
 }
 
-// packetSample counts packets and keeps the numbers of the first ones.
+// packetSample counts packets and keeps the numbers of the first few as examples.
 type packetSample struct {
 	n     int64
 	list  []int64
@@ -138,7 +138,8 @@ func (f *extFlow) onPacket(event *Event, back *extFlow) {
 	}
 }
 
-// enterSession records the session of a packet. It returns false for an earlier session, whose packets ranks drop.
+// enterSession records the session of a packet. It returns false if the packet belongs to an earlier session, because
+// ranks drop such packets.
 func (f *extFlow) enterSession(event *Event, back *extFlow) bool {
 	header := &event.Extended.Header
 	if header.Session == f.session {
@@ -196,7 +197,7 @@ func (f *extFlow) onClear(event *Event) {
 	f.finishIfComplete(m)
 }
 
-// onError handles an ERROR sent in direction f.
+// onError handles an ERROR packet sent in the direction of flow f.
 func (f *extFlow) onError(event *Event, back *extFlow) {
 	header := &event.Extended.Header
 	switch header.Code() {
@@ -266,7 +267,7 @@ func (f *extFlow) endMessage(m *extMessage, o Outcome) {
 	f.tracker.extOpenMessages--
 }
 
-// dropOpen ends all open messages, with outcome SessionEnded.
+// dropOpen ends all open messages with the outcome SessionEnded.
 func (f *extFlow) dropOpen() {
 	f.reportAll(SessionEnded)
 	f.counts.Ended += int64(len(f.openMessages))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ExtendedMessage is a message of the extended profile as the recording shows it.
+// ExtendedMessage is a message of the extended profile, as far as the recording shows it.
 type ExtendedMessage struct {
 	Src, Dst int
 	// Number is the number of the message in its session.

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// knownLoss is a packet that joined recordings prove lost between vantage points from and to.
+// knownLoss is a packet that was lost between the vantage points from and to, as joined recordings prove.
 type knownLoss struct {
 	packet         int64
 	what, from, to string
@@ -23,7 +23,7 @@ const (
 	firstDataDatagram = "the first datagram of DATA"
 )
 
-// recordLoss records a lost packet of the message.
+// recordLoss records that a packet of the message was lost.
 func (m *message) recordLoss(event *Event, what string) {
 	if len(m.knownLosses) < maxPackets {
 		m.knownLosses = append(m.knownLosses, knownLoss{event.Packet, what, event.Trail.From, event.Trail.To})
@@ -120,7 +120,7 @@ func (f *flow) findKnownLosses(m *message) {
 		m.ID, m.Src, m.Dst, m.knownLossText(), f.retransmissionText(m))
 }
 
-// isLastPacketLost reports whether the last packet of the message was lost, which explains the wait.
+// isLastPacketLost reports whether the wait is explained by the loss of the message's last packet.
 func (m *message) isLastPacketLost() bool {
 	return len(m.knownLosses) > 0 && m.knownLosses[len(m.knownLosses)-1].packet >= m.lastPacket
 }

@@ -24,7 +24,7 @@ type identity struct {
 	// sourceRank is the source rank in the node's packets. It is valid if hasSent is true.
 	sourceRank uint32
 	hasSent    bool
-	// addressedAs is the destination rank in the first packet to the node. It is valid if wasAddressed is true.
+	// addressedAs is the destination rank in the first packet sent to the node. It is valid if wasAddressed is true.
 	addressedAs  uint32
 	wasAddressed bool
 	// misaddressed is true if a packet to the node named a rank other than the node's own.
@@ -37,7 +37,8 @@ type identity struct {
 	keepsRequesting bool
 }
 
-// rankKey is a rank as addressed by the node at viewer.
+// rankKey identifies a rank as the node at address viewer sees it, because recordings of several clusters may contain
+// equal ranks.
 type rankKey struct {
 	viewer netip.AddrPort
 	rank   uint32
@@ -59,7 +60,8 @@ func (i *identities) node(at netip.AddrPort) *identity {
 	return n
 }
 
-// address returns the address of a rank as known to the node at address at, or the zero AddrPort.
+// address returns the address that a rank has for the node at address at. It returns the zero AddrPort if the address
+// is unknown.
 func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankKey{at, rank}]
 }

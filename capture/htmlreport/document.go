@@ -39,7 +39,7 @@ type messageColumns struct {
 	Phases          [4][]int64 `json:"phases"`
 	Retransmissions []int      `json:"retransmissions"`
 	Complete        digits     `json:"complete"`
-	// Steps is the number of steps of each message.
+	// Steps contains the number of steps of each message.
 	Steps []int `json:"steps"`
 }
 
@@ -61,7 +61,7 @@ type stepColumns struct {
 
 // findingColumns contains columns with one entry per finding.
 type findingColumns struct {
-	// First is the finding selected when the page opens, or -1.
+	// First is the index of the finding that is selected when the page opens, or -1 if there are no findings.
 	First    int       `json:"first"`
 	Kind     []int     `json:"kind"`
 	Kinds    []kindRow `json:"kinds"`

@@ -11,13 +11,14 @@ import (
 // kindRow is a kind of finding.
 type kindRow struct {
 	Name capture.FindingKind `json:"name"`
-	// Level is 0 if the finding stops or corrupts an exchange, 1 if it delays one, and 2 for information.
+	// Level is the severity of the finding: 0 if it stops or corrupts an exchange, 1 if it delays one, and 2 if it is
+	// only information.
 	Level int `json:"level"`
 	// Total includes findings that are not listed.
 	Total int `json:"total"`
 }
 
-// levels maps kinds of findings to their level, which is 0 for unlisted kinds.
+// levels maps kinds of findings to their severity level. Kinds that are not listed have level 0.
 var levels = map[capture.FindingKind]int{
 	capture.LostPacket:          1,
 	capture.RetransmittedPacket: 1,

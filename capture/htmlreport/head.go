@@ -16,7 +16,8 @@ import (
 type head struct {
 	Name, Source string
 	Verdict      string
-	// State is the class of the verdict line: "clean", "found" or "cut".
+	// State is the class of the line with the verdict: "clean" for no findings, "found" for findings, or "cut" for a
+	// recording that is truncated or has no messages.
 	State   string
 	Facts   []fact
 	Notices []string

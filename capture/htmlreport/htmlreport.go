@@ -40,7 +40,7 @@ type page struct {
 	Policy   string
 }
 
-// parts holds the content common to all reports.
+// parts holds the content that is the same in all reports.
 type parts struct {
 	template *template.Template
 	style    template.CSS
@@ -48,7 +48,7 @@ type parts struct {
 	policy   string
 }
 
-// static returns the parts. Its first call loads them.
+// static returns the content common to all reports. Its first call loads this content.
 var static = sync.OnceValue(loadParts)
 
 // loadParts reads the embedded files. It panics if one is missing or invalid, which every test of this package checks.

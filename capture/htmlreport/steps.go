@@ -80,8 +80,8 @@ func drawnSteps(message *capture.Message, copies map[int64]bool) []step {
 	return steps
 }
 
-// wasRecorded reports whether the phases prove that a packet of type wireOrder[place] was recorded. The list of steps
-// may lack it, because the list ends after KeepSteps steps.
+// wasRecorded reports whether a packet of type wireOrder[place] must have been recorded, because the durations of the
+// phases prove it. The list of steps may lack it, because the list ends after KeepSteps steps.
 func wasRecorded(message *capture.Message, place int) bool {
 	phases := &message.Phases
 	switch place {
@@ -95,7 +95,7 @@ func wasRecorded(message *capture.Message, place int) bool {
 	return message.Complete
 }
 
-// insertMissing inserts an unrecorded step at its place between the recorded ones.
+// insertMissing inserts a step for an unrecorded packet at its place between the recorded steps.
 func insertMissing(steps []step, place int) []step {
 	at := slices.IndexFunc(steps, func(s step) bool {
 		return slices.Index(wireOrder, s.Type) > place
