@@ -18,7 +18,7 @@ const (
 	filterVLANTags = 2
 )
 
-// portRange is a range of ports, both ends included.
+// portRange is a range of ports that includes both of its ends.
 type portRange struct{ from, to uint16 }
 
 // portRanges merges adjacent ports.

@@ -80,7 +80,7 @@ type trace struct {
 	findings uint64 // track of findings, or 0
 }
 
-// rank is the process that represents a rank.
+// rank is the process in the trace that represents a rank.
 type rank struct {
 	track uint64
 	// changes lists the changes in the rank's messages in flight.
@@ -92,7 +92,7 @@ type rank struct {
 // queueNames are the names of the counters.
 var queueNames = [...]string{"posted receives", "unexpected messages", "sends in flight"}
 
-// change is a change of the number of messages and words in flight, when a message begins or ends.
+// change is a change in the number of messages and words in flight, caused by a message that begins or ends.
 type change struct {
 	at              int64
 	messages, words int64
@@ -107,7 +107,7 @@ type side struct {
 
 const callsPeer = -1
 
-// lane is a track of a side. Its slices do not overlap.
+// lane is one of a side's tracks. The slices on a lane do not overlap.
 type lane struct {
 	track uint64
 	until int64 // end of its last slice
@@ -165,7 +165,7 @@ type tracedMessage struct {
 	span
 	src, dst int
 	words    int64
-	// id is the number of the message's arrow.
+	// id is the number of the arrow that connects the two slices of the message.
 	id    uint64
 	notes []annotation
 	// phases lists the phases of known duration. recvBegin is the time at which the receiver's slice begins.
@@ -223,7 +223,7 @@ const (
 // extendedArrows is the number of the first arrow for messages of the extended profile.
 const extendedArrows = 1 << 62
 
-// traceExtended returns the trace of a message of the extended profile. Times are relative to since.
+// traceExtended returns the trace of a message in the extended profile. Times are relative to the parameter since.
 func traceExtended(message *capture.ExtendedMessage, number int64, since time.Time) tracedMessage {
 	msg := tracedMessage{
 		src: message.Src, dst: message.Dst, words: (message.Bytes + protocol.WordLen - 1) / protocol.WordLen,
@@ -251,7 +251,7 @@ func (t *trace) addMessage(p *tracedMessage) {
 		nil)
 }
 
-// countInFlight adds a message to the counters of messages in flight of its two ranks.
+// countInFlight adds a message to its two ranks' counters of messages in flight.
 func (t *trace) countInFlight(p *tracedMessage) {
 	for _, number := range []int{p.src, p.dst} {
 		r := t.getRank(number)
