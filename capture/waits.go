@@ -23,7 +23,7 @@ const maxRequestInterval = 4 * time.Second
 // retransmitted at least deployedRetransmissions times. It allows for the loss of two packets.
 const newCallGap = 3 * maxRequestInterval
 
-// wait is a Wait with its flow, message and addresses.
+// wait is a Wait together with the flow, message and addresses it concerns.
 type wait struct {
 	Wait
 	flow         *flow
@@ -43,7 +43,7 @@ func (t *Tracker) waitText(w wait) string {
 // minRetransmitTime is the shortest retransmission timeout of any node.
 const minRetransmitTime = 100 * time.Millisecond
 
-// endsHere reports whether the recording ends too soon after a wait began to judge the wait.
+// endsHere reports whether a wait cannot be judged because the recording ends too soon after the wait began.
 func (t *Tracker) endsHere(w wait) bool {
 	return t.now.Sub(w.Since) < minRetransmitTime && w.msg.requestSends.n+w.msg.dataSends.n == 0
 }
@@ -128,7 +128,7 @@ func (f *flow) openWait(msg *message) wait {
 	return sender
 }
 
-// reportWait reports a wait that is not part of a cycle.
+// reportWait reports a wait that is not part of a cycle of waits.
 func (t *Tracker) reportWait(w wait) {
 	msg := w.msg
 	e := &Event{Time: t.now, Packet: msg.firstPacket}
@@ -237,7 +237,7 @@ func (f *flow) classifyRequest(msg *message) (kind FindingKind, verdict, text st
 	return NeverCleared, "never cleared", text
 }
 
-// unclearedReasons lists possible reasons why a SEND_REQUEST is unanswered.
+// unclearedReasons lists the possible reasons why a SEND_REQUEST has not been answered.
 func (m *message) unclearedReasons() string {
 	switch {
 	case m.allRequestsLost():
