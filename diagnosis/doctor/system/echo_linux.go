@@ -26,8 +26,8 @@ const (
 	echoGap = 200 * time.Microsecond
 )
 
-// probeEcho sends two echo requests with DF on each path, a short one and one of the path's length, and records which
-// were answered.
+// probeEcho sends two echo requests with DF on each path, and records which were answered. One is short, and the other
+// has the length of the longest packet that the path must carry.
 func probeEcho(ctx context.Context, paths []doctor.Path) {
 	var sources []netip.Addr
 	for i := range paths {
@@ -87,7 +87,7 @@ func openEcho(from netip.Addr) (*echoSocket, error) {
 	return socket, nil
 }
 
-// probeAll sends the requests, up to echoTries times, until all are answered or ctx is done.
+// probeAll sends the echo requests, each up to echoTries times, until all are answered or ctx is done.
 func (s *echoSocket) probeAll(ctx context.Context) {
 	for range echoTries {
 		if ctx.Err() != nil || s.allAnswered() {
@@ -107,7 +107,7 @@ func (s *echoSocket) probeAll(ctx context.Context) {
 	}
 }
 
-// allAnswered reports whether all long requests have been answered.
+// allAnswered reports whether all long echo requests have been answered.
 func (s *echoSocket) allAnswered() bool {
 	return !slices.ContainsFunc(s.paths, func(p doctor.Path) bool { return p.From == s.from && !p.Echo.Value.Long })
 }

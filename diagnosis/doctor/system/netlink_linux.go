@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// dumpTable returns the messages of a kernel table.
+// dumpTable returns all messages that describe the entries of a kernel table.
 func dumpTable(request, family int) ([]syscall.NetlinkMessage, error) {
 	table, err := syscall.NetlinkRIB(request, family)
 	if err != nil {
@@ -25,7 +25,7 @@ func dumpTable(request, family int) ([]syscall.NetlinkMessage, error) {
 	return syscall.ParseNetlinkMessage(table)
 }
 
-// attributes calls each for every attribute after the header of a netlink message.
+// attributes calls the function each for every attribute that follows the header of a netlink message.
 func attributes(data []byte, header int, each func(kind uint16, value []byte)) {
 	if len(data) < header {
 		return
@@ -137,7 +137,7 @@ func readReversePath(name string) (mode doctor.ReversePath, err error) {
 	return mode, nil
 }
 
-// addRoutes adds the route and the state of the next hop to each path.
+// addRoutes adds its route, and the state of the route's next hop, to each path.
 func addRoutes(paths []doctor.Path, known []doctor.Interface) {
 	neighbours := readNeighbours()
 	for i := range paths {
@@ -169,7 +169,7 @@ type neighbour struct {
 	addr  netip.Addr
 }
 
-// readNeighbours returns the state of each entry, or nil if the tables cannot be read.
+// readNeighbours returns the state of each neighbour in the kernel's tables, or nil if the tables cannot be read.
 func readNeighbours() map[neighbour]doctor.Neighbour {
 	messages, err := dumpTable(unix.RTM_GETNEIGH, unix.AF_UNSPEC)
 	if err != nil {
