@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Parameters of the comparison of two recordings' clocks. Times are in nanoseconds.
+// Parameters for the comparison of the clocks of two recordings. Times are in nanoseconds.
 const (
 	// maxComparedFlows is the maximum number of flows used to compare the clocks of two recordings.
 	maxComparedFlows = 64
@@ -30,8 +30,8 @@ const (
 
 // clockLink relates the clocks of two recordings by means of their common packets.
 type clockLink struct {
-	// offset is the second clock minus the first clock, at time origin of the first clock. drift is the growth of the
-	// offset per nanosecond.
+	// offset is the second clock minus the first clock, measured when the first clock shows the time origin. drift is
+	// the growth of the offset per nanosecond.
 	offset, drift float64
 	origin        float64
 	// uncertainty is half of the shortest round trip, which is the maximum error of the offset: the error if the whole
@@ -47,7 +47,7 @@ type clockLink struct {
 	flows       map[flowKey]flowLink
 }
 
-// flowLink is a flow seen in both recordings.
+// flowLink describes a flow that appears in both recordings.
 type flowLink struct {
 	// order is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
 	// unknown.
@@ -65,7 +65,7 @@ func (l *clockLink) offsetAt(t float64) float64 { return l.offset + l.drift*(t-l
 // time.
 type keyGroup struct{ a, b []sample }
 
-// comparedFlow is a flow with datagrams in both recordings.
+// comparedFlow is a flow of which both recordings contain datagrams.
 type comparedFlow struct {
 	flowKey
 	groups []keyGroup
@@ -110,8 +110,8 @@ func compareClocks(a, b *vantage) *clockLink {
 	return link
 }
 
-// flowsWithIDs returns the flows whose packets differ in their IP identifications, which then distinguish equal
-// packets.
+// flowsWithIDs returns the flows whose packets have different IP identifications, by which even packets with equal
+// bytes can be distinguished.
 func flowsWithIDs(list []sample) map[flowKey]bool {
 	first := map[flowKey]uint16{}
 	differ := map[flowKey]bool{}
@@ -144,7 +144,7 @@ func (l *clockLink) provesTwoVantages(a, b *vantage) bool {
 
 func (l *clockLink) packets() int { return l.forwardPackets + l.backwardPackets + l.unorderedPackets }
 
-// isMatchedByID reports whether IP identifications helped to match most packets.
+// isMatchedByID reports whether IP identifications helped to match most of the common packets.
 func (l *clockLink) isMatchedByID() bool {
 	n := 0
 	for k, f := range l.flows {
@@ -252,7 +252,7 @@ func commonFlows(a, b []sample) []comparedFlow {
 	return flows[:min(len(flows), maxComparedFlows)]
 }
 
-// countSameKey returns the number of samples at the front of list that share the first sample's key.
+// countSameKey returns the number of samples at the front of list that have the same key as the first one.
 func countSameKey(list []sample) int {
 	n := 1
 	for n < len(list) && list[n].key == list[0].key {
@@ -293,8 +293,8 @@ func (f *comparedFlow) findCandidates() {
 	f.best = f.best[:min(len(f.best), 32)]
 }
 
-// score returns the number of evaluated datagrams of the first recording that the second one contains at the given
-// offset. A datagram that deviates from the offset counts less than 1.
+// score rates a candidate offset. It returns the number of evaluated datagrams of the first recording that the second
+// one contains at this offset. A datagram that deviates from the offset counts less than 1.
 func (f *comparedFlow) score(offset float64) float64 {
 	left, score := maxEvaluated, 0.0
 	for _, group := range f.groups {

@@ -49,7 +49,7 @@ type compressedReader struct {
 	out    io.Reader
 }
 
-// corruptError reports that a file cannot be decompressed any further.
+// corruptError is returned if the rest of a file cannot be decompressed.
 type corruptError struct {
 	format string
 	err    error
@@ -58,7 +58,7 @@ type corruptError struct {
 func (e *corruptError) Error() string { return fmt.Sprintf("corrupt %s file: %v", e.format, e.err) }
 func (e *corruptError) Unwrap() error { return e.err }
 
-// inputReader remembers the underlying reader's error, because decompressors may hide it.
+// inputReader remembers the error of the underlying reader, because decompressors may hide this error.
 type inputReader struct {
 	r   io.Reader
 	err error
@@ -102,7 +102,7 @@ func (z *compressedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// convertError converts an error from a decompressor to the error that Read returns.
+// convertError converts an error from a decompressor to the error that compressedReader.Read returns.
 func (z *compressedReader) convertError(err error) error {
 	switch {
 	case err == io.EOF: //nolint:errorlint // as a Reader returns it

@@ -172,7 +172,7 @@ func (d *decoder) decodeIP(b []byte) decodeResult {
 	return skipNotIP
 }
 
-// addrPair holds the addresses of an IP packet.
+// addrPair holds the source and destination addresses of an IP packet.
 type addrPair struct {
 	src, dst netip.Addr
 }

@@ -12,7 +12,7 @@ const (
 	// fragmentAge is the maximum time between the first and the last fragment of a datagram, according to their time
 	// stamps. It equals the default of Linux.
 	fragmentAge = 30 * time.Second
-	// maxSpans is the maximum number of separate byte ranges in one datagram.
+	// maxSpans is the maximum number of separate byte ranges into which a datagram may be divided by missing fragments.
 	maxSpans = 64
 )
 
@@ -28,7 +28,7 @@ type fragment struct {
 	key    fragKey
 	offset int
 	more   bool
-	// data is the recorded prefix of the fragment's length bytes.
+	// data is the recorded beginning of the fragment, whose length on the wire is length.
 	data   []byte
 	length int
 	proto  uint8
@@ -146,7 +146,7 @@ func (d *defragmenter) recycle() {
 	d.complete = d.complete[:0]
 }
 
-// newPartial returns an empty datagram, with the buffer of an earlier one if possible.
+// newPartial returns an empty datagram to be reassembled. If possible, it reuses the buffer of an earlier one.
 func (d *defragmenter) newPartial(key fragKey, now time.Time) *partialDatagram {
 	var p *partialDatagram
 	if n := len(d.free); n > 0 {

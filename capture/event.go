@@ -17,7 +17,7 @@ const (
 	PacketEvent EventKind = iota + 1
 	// PayloadEvent is payload without a header.
 	PayloadEvent
-	// BadEvent is neither a valid packet nor expected payload.
+	// BadEvent is neither a valid packet nor payload that was expected.
 	BadEvent
 )
 

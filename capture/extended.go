@@ -14,7 +14,7 @@ import (
 type Extended struct {
 	// Header is the decoded header. It is valid even if the packet is corrupt, unless its marks or version are wrong.
 	Header protocol.ExtHeader
-	// Payload is the number of bytes after the header.
+	// Payload is the number of bytes that follow the header.
 	Payload int
 	// Ack is the decoded payload of an ACK packet. HasAck is true if Ack is valid.
 	Ack    protocol.AckInfo

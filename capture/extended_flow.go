@@ -20,7 +20,7 @@ const (
 	maxOpenMessages = 1 << 17
 )
 
-// extFlow tracks the packets from one address to another, and the messages sent in this direction.
+// extFlow tracks the packets sent from one address to another, and the messages that these packets carry.
 type extFlow struct {
 	tracker         *Tracker
 	from, to        netip.AddrPort
@@ -42,7 +42,8 @@ type extFlow struct {
 	knownLosses      packetSample
 	lostFrom, lostTo string
 	isClosed         bool
-	// hasGaps is true if the recorder cut off packets of the pair entirely, so that a missing packet proves no loss.
+	// hasGaps is true if the recorder cut off some packets of the pair entirely, in which case a missing packet does
+	// not prove a loss.
 	hasGaps bool
 }
 
@@ -113,7 +114,7 @@ func (f *extFlow) onPacket(event *Event, back *extFlow) {
 	case event.Retransmitted && seen:
 		f.retransmitted.add(event)
 	case event.Retransmitted:
-		// The original of this retransmission is not in the recording.
+		// The packet that this one retransmits is not in the recording.
 		f.counts.Lost++
 		f.lost.add(event)
 	case seen:
@@ -186,7 +187,7 @@ func (f *extFlow) onRequestOrData(event *Event) {
 	f.finishIfComplete(msg)
 }
 
-// onClear handles a CLEAR_TO_SEND, the answer to a SEND_REQUEST of this flow.
+// onClear handles a CLEAR_TO_SEND, which answers a SEND_REQUEST of this flow.
 func (f *extFlow) onClear(event *Event) {
 	h := &event.Extended.Header
 	m := f.openMessages[h.Message]

@@ -4,7 +4,7 @@ package capture
 // twice the usual window of 512 packets.
 const numberWindow = 1024
 
-// numberSet remembers which packet numbers of a session were recorded.
+// numberSet remembers which packet numbers of a session appeared in the recording.
 type numberSet struct {
 	begun   bool
 	highest uint32

@@ -46,7 +46,7 @@ type ExtendedPair struct {
 	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 
-// extendedFlows returns the flows of the extended profile in a deterministic order.
+// extendedFlows returns the flows of the extended profile in an order that is the same in every run.
 func (t *Tracker) extendedFlows() []*extFlow {
 	var flows []*extFlow
 	for _, c := range t.convs {
@@ -133,7 +133,8 @@ func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {
 	f.tracker.addFinding(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).setPackets(s.list)
 }
 
-// reportOpen reports messages that no receive matched, and matched messages that are incomplete.
+// reportOpen reports two kinds of open messages: those that no receive matched, and those that were matched but are
+// incomplete.
 func (f *extFlow) reportOpen() {
 	var unmatched, incomplete []*extMessage
 	for _, m := range f.openMessages {

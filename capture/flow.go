@@ -138,8 +138,8 @@ func (f *flow) startMessage(event *Event) {
 	}
 }
 
-// startLateMessage starts the next message with lateRequest, because the sender continues with that message. It infers
-// that the ACK of the current message is not in the recording.
+// startLateMessage starts the next message with lateRequest. It infers that the ACK of the current message is not in
+// the recording, because the sender has moved on to the next message.
 func (f *flow) startLateMessage(e *Event) {
 	late, msg := f.lateRequest, f.msg
 	if late == nil || msg == nil {
@@ -162,7 +162,7 @@ func (f *flow) markLateDuplicate() {
 }
 
 // onRepeatedRequest handles a SEND_REQUEST that arrives while a message is in progress. It returns false if the
-// SEND_REQUEST begins a new message.
+// SEND_REQUEST belongs to a new message.
 func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 	since := event.Time.Sub(msg.lastRequest)
 	if msg.clearRevoked && msg.state == requested { // its CLEAR_TO_SEND was revoked
@@ -358,7 +358,7 @@ func (f *flow) markDuplicate(msg *message, event *Event) {
 		event.Header.Type == protocol.Data, true)
 	harm := ""
 	if event.Header.Type == protocol.Data && msg.isFragmented() {
-		// The duplicate explains all surplus payload from here on.
+		// From here on, this duplicate explains all surplus payload.
 		msg.explained = true
 		msg.setProblem("DATA was delivered twice")
 		harm = fmt.Sprintf(", and has %d datagrams", f.shape().NumDatagrams(msg.Words)) +

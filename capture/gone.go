@@ -17,7 +17,7 @@ type knownLoss struct {
 	what, from, to string
 }
 
-// Names of a lost continuation datagram, and of a lost datagram with the DATA header.
+// Names used for a lost continuation datagram, and for a lost datagram with the DATA header.
 const (
 	dataDatagram      = "a datagram of DATA"
 	firstDataDatagram = "the first datagram of DATA"
@@ -88,8 +88,8 @@ func (t *Tracker) reportUnrecorded() {
 	}
 }
 
-// knownLossText lists the lost packets of the message, grouped by name and by the two vantage points they were lost
-// between.
+// knownLossText lists the lost packets of the message, grouped by name and by the two vantage points between which they
+// were lost.
 func (m *message) knownLossText() string {
 	var texts []string
 	for i, loss := range m.knownLosses {

@@ -10,7 +10,7 @@ import (
 // perOctave is the number of buckets for each power of two. This resolution limits the error of quantiles to 3.2 %.
 const perOctave = 32
 
-// exactMessages is the maximum number of messages in a recording for which quantiles are exact.
+// exactMessages is the largest number of messages in a recording for which quantiles are still exact.
 const exactMessages = 1_000_000
 
 // histogram counts durations in buckets, in constant memory. Until dropSamples is called, it also stores every

@@ -48,7 +48,7 @@ func newIdentities() identities {
 	return identities{addrs: map[rankKey]netip.AddrPort{}, nodes: map[netip.AddrPort]*identity{}}
 }
 
-// node returns the identity of the node at an address.
+// node returns what is known about the node at an address.
 func (i *identities) node(at netip.AddrPort) *identity {
 	n := i.nodes[at]
 	if n == nil {
@@ -102,7 +102,8 @@ func (t *Tracker) checkRanks(event *Event, from, to *flow) *conversation {
 	return nil
 }
 
-// checkRank reports, once for each node, that packets sent to it name a rank other than its own.
+// checkRank reports packets that name a destination rank other than the rank of the node they are sent to. It reports
+// each node only once.
 func (t *Tracker) checkRank(e *Event, n *identity, named uint32, at netip.AddrPort) {
 	if n.misaddressed || !n.hasSent || !n.wasAddressed || n.sourceRank == named {
 		return
@@ -142,7 +143,7 @@ func (i *identities) recordRetransmits(from netip.AddrPort, n int) {
 	}
 }
 
-// isFPGA reports whether the node at an address pads its payload as the MPE does.
+// isFPGA reports whether the node at an address pads its payload, as only the MPE of an FPGA does.
 func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).firstPadded != 0 }
 
 // harmText describes the damage that a second DATA header, or a copy of a datagram, does to a fragmented message: a

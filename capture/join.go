@@ -68,8 +68,8 @@ type MissingPackets struct {
 type OneWayFlow struct {
 	Src string `json:"src_address"`
 	Dst string `json:"dst_address"`
-	// In is a file that contains packets of the flow. NotIn is a file that contains only packets of the opposite
-	// direction.
+	// In is a file that contains packets of the flow. NotIn is a file that lacks them and contains only packets of the
+	// opposite direction.
 	In      string `json:"in"`
 	NotIn   string `json:"not_in"`
 	Packets int64  `json:"packets"`

@@ -35,7 +35,8 @@ type liveReader struct {
 	buf          []byte
 	oob          []byte
 	drops        atomic.Int64
-	// closed is set by Close, because a closed RawConn returns an error that only the standard library can recognize.
+	// closed is set by Close. It is needed because a closed RawConn returns an error that only the standard library can
+	// recognize.
 	closed atomic.Bool
 }
 

@@ -227,8 +227,8 @@ func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first
 	return first, delay
 }
 
-// isNearerToDst reports whether vantage point near is nearer to the destination of a flow than vantage point away: only
-// near recorded packets from the destination.
+// isNearerToDst reports whether the vantage point near is closer to the destination of a flow than the vantage point
+// away. This is known if only near recorded packets from the destination.
 func (m *merger) isNearerToDst(k flowKey, near, away int) bool {
 	return m.vantages[near].datagrams(k.reverse()) > 0 && m.vantages[away].datagrams(k.reverse()) == 0
 }

@@ -155,7 +155,7 @@ func (m *message) setProblem(text string) {
 	}
 }
 
-// addStep adds a packet to the steps of the message.
+// addStep adds a packet to the list of the message's steps.
 func (m *message) addStep(event *Event, typ string, fromSender, retransmitted bool) {
 	event.Message, m.lastPacket = m.ID, event.Packet
 	switch event.fate() {
@@ -233,7 +233,7 @@ func (f *flow) reportLast() {
 	f.reportMessage(msg)
 }
 
-// lossText describes how much of a message arrived although a datagram was lost.
+// lossText describes how much of a message arrived in spite of a lost datagram.
 func (f *flow) lossText(msg *message) string {
 	switch {
 	case msg.progressAtLoss != nil:

@@ -69,7 +69,8 @@ func (f *flow) onData(event *Event, payload []byte, truncated int) {
 	f.feedPayload(msg, event, payload, true)
 }
 
-// retransmitsLast reports whether DATA without a SEND_REQUEST retransmits the previous message.
+// retransmitsLast reports whether DATA for which no SEND_REQUEST was recorded is a retransmission of the previous
+// message.
 func (f *flow) retransmitsLast(e *Event, payload []byte) bool {
 	return f.previous != nil && f.previous.sameData(e, payload)
 }
@@ -96,7 +97,7 @@ func (f *flow) onRepeatedData(msg *message, e *Event) {
 	}
 }
 
-// onPayload handles a datagram or piece of a stream without a header.
+// onPayload handles a datagram, or a piece of a stream, that has no header.
 func (f *flow) onPayload(event *Event, b []byte, truncated int) {
 	event.Kind = PayloadEvent
 	msg := f.current()
@@ -281,7 +282,7 @@ func (f *flow) locatePayload(event *Event, b []byte) handshake.Reason {
 	return reason
 }
 
-// explainLength reports the probable cause of a datagram's unexpected length.
+// explainLength reports why a datagram probably has an unexpected length.
 func (f *flow) explainLength(msg *message, event *Event, n int64, begins bool) {
 	if msg.explained {
 		return

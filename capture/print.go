@@ -185,7 +185,7 @@ func (e *Event) writeTrail(s *strings.Builder) {
 	}
 }
 
-// span formats a range of bytes: "0–1383", or "none".
+// span formats a range of bytes, such as "0–1383". It returns "none" for an empty range.
 func span(off, n int64) string {
 	if n == 0 {
 		return "none"

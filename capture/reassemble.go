@@ -33,7 +33,7 @@ type tcpFlow struct {
 	src, dst netip.AddrPort
 }
 
-// tcpSegment is the part of a stream carried by a packet.
+// tcpSegment is the part of a TCP stream that one packet carries.
 type tcpSegment struct {
 	seq uint32
 	// data holds the recorded bytes. unrecorded is the number of unrecorded bytes after data.
@@ -103,7 +103,7 @@ func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcap
 	seg.trim(-ahead)
 	in := stream.nextUnit(&seg, 0)
 	if len(r.ready) > 0 {
-		// Units of an earlier connection must be delivered first.
+		// Units of an earlier connection are still in ready, and must be delivered first.
 		in.Data = append([]byte(nil), in.Data...)
 		r.ready = append(r.ready, in)
 		r.drainHeld(stream, &seg)
@@ -140,7 +140,7 @@ func (r *reassembler) getStream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream
 	return stream
 }
 
-// restart flushes a stream and restarts it at seq.
+// restart flushes the segments that a stream holds, and restarts the stream at the sequence number seq.
 func (r *reassembler) restart(s *tcpStream, seq uint32) {
 	r.flushAll(s)
 	s.nextSeq, s.isNew, s.synSeen = seq, true, false

@@ -44,7 +44,7 @@ type Phases struct {
 	Total          *float64 `json:"total_seconds"`
 }
 
-// Step is one packet of a message. DATA is one step even if it is fragmented into several datagrams.
+// Step describes one packet of a message. DATA is one step even if it is fragmented into several datagrams.
 type Step struct {
 	// Packet is the number of the step's first packet in the recording. Packets is the number of packets in the step.
 	Packet  int64

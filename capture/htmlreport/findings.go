@@ -33,7 +33,7 @@ var levels = map[capture.FindingKind]int{
 // maxStatic is the maximum number of findings that the page shows without its script.
 const maxStatic = 100
 
-// staticFinding is a finding in the form shown without the script.
+// staticFinding is a finding in the form in which the page shows it without its script.
 type staticFinding struct {
 	Number                  int // from 1
 	Level                   int
@@ -131,7 +131,7 @@ type openWait struct {
 	Since      int64  `json:"since"`
 }
 
-// openWaits returns the open waits that belong to messages drawn in the diagram.
+// openWaits returns those open waits whose messages are drawn in the diagram.
 func openWaits(report *capture.Report) []openWait {
 	drawn := map[int64]bool{}
 	for i := range report.Messages {

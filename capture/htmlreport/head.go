@@ -168,7 +168,7 @@ func formatPercent(part, whole int64) string {
 	if whole <= 0 {
 		return ""
 	}
-	// Round down so that 100 % is shown only for the whole.
+	// Round down so that 100 % is shown only if nothing is missing.
 	tenths := math.Floor(float64(part) / float64(whole) * 1000)
 	return strconv.FormatFloat(tenths/10, 'f', -1, 64) + " %"
 }

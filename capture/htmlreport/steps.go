@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// Flags of a step. The script uses the same numbers.
+// Flags of a step. The page's script uses the same numbers.
 const (
 	flagFromSender = 1 << iota
 	// flagRetransmitted: the packet was retransmitted after a timeout.
@@ -42,7 +42,7 @@ func copiedPackets(r *capture.Report) map[int64]bool {
 	return copies
 }
 
-// drawnSteps returns the steps of a message, with flags derived from its verdict.
+// drawnSteps returns the steps of a message as the diagram shows them, with flags derived from the message's verdict.
 func drawnSteps(message *capture.Message, copies map[int64]bool) []step {
 	if len(message.Steps) == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ngClock is the clock of an interface in a pcapng file.
+// ngClock describes the clock of an interface in a pcapng file.
 type ngClock struct {
 	ticksPerSecond uint64
 	// offset is the number of seconds to be added to each time stamp of the interface.

@@ -212,7 +212,7 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 	return nil
 }
 
-// readPacket reads one of the three kinds of packet blocks.
+// readPacket reads a packet block of any of the three kinds.
 func (g *ngReader) readPacket(rec *Record, kind, total uint32) error {
 	fixed := 28
 	if kind == blockSimplePacket {

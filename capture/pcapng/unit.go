@@ -58,7 +58,7 @@ type Fate uint8
 
 // Fates of a packet.
 const (
-	// FateUnknown: the packet passes only one vantage point, or the recorder at another one may have missed it.
+	// FateUnknown: the packet passed only one vantage point, or the recorder at another one may have missed it.
 	FateUnknown Fate = iota
 	// FateDelivered: the packet was seen at all vantage points of its path.
 	FateDelivered

@@ -74,7 +74,7 @@ func (w *window) advance(n int) {
 	w.offset += int64(n)
 }
 
-// skip consumes n bytes, whether they are buffered or not.
+// skip consumes n bytes of the stream, whether they are in the buffer or not.
 func (w *window) skip(n int64) error {
 	for n > 0 {
 		if w.lo == w.hi {

@@ -19,7 +19,7 @@ const (
 	optDropped     = 5  // of statistics
 )
 
-// maxOption is the maximum length of an option in bytes.
+// maxOption is the maximum length in bytes of one option.
 const maxOption = 1<<16 - 1
 
 // ngWriter writes a pcapng section with one interface for raw IP packets. Time stamps are in nanoseconds. pcapgo's

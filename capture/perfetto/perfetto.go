@@ -83,7 +83,7 @@ type trace struct {
 // rank is the process in the trace that represents a rank.
 type rank struct {
 	track uint64
-	// changes lists the changes in the rank's messages in flight.
+	// changes lists how the number of the rank's messages in flight changes over time.
 	changes []change
 	// queues holds the tracks of the rank's queue lengths, or zeros until the first queue lengths are added.
 	queues [len(queueNames)]uint64
@@ -124,7 +124,7 @@ func (t *trace) newTrack() uint64 {
 	return t.tracks
 }
 
-// getRank returns a rank. If the rank is new, it first writes the description of the rank's process.
+// getRank returns the process for a rank. If the rank is new, it first writes the description of this process.
 func (t *trace) getRank(number int) *rank {
 	r := t.ranks[number]
 	if r == nil {
@@ -135,7 +135,7 @@ func (t *trace) getRank(number int) *rank {
 	return r
 }
 
-// freeLane returns a track of side s that is free from one time to another, and reserves it until then.
+// freeLane returns a track of the side s that is free during a period, and reserves it for this period.
 func (t *trace) freeLane(s side, from, to int64) uint64 {
 	lanes := t.lanes[s]
 	for i := range lanes {
@@ -160,7 +160,7 @@ func (t *trace) freeLane(s side, from, to int64) uint64 {
 	return l.track
 }
 
-// tracedMessage is a message from one rank to another.
+// tracedMessage is a message from one rank to another in the form needed for the trace.
 type tracedMessage struct {
 	span
 	src, dst int
@@ -259,7 +259,7 @@ func (t *trace) countInFlight(p *tracedMessage) {
 	}
 }
 
-// addSlice adds a slice and the slices inside it.
+// addSlice adds a slice to a track, and then the slices nested inside it.
 func (t *trace) addSlice(track uint64, s span, flow uint64, notes []annotation, inside []span) {
 	t.events = append(t.events,
 		event{at: s.from, kind: typeBegin, track: track, name: s.name, flow: flow, notes: notes})

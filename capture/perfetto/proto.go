@@ -82,7 +82,7 @@ func (w *writer) writePacket(m protoMessage) {
 	}
 }
 
-// writeTrack describes a track. parent is 0 for a top-level track.
+// writeTrack writes the description of a track. parent is 0 for a top-level track.
 func (w *writer) writeTrack(uuid, parent uint64, name string) {
 	m := protoMessage(nil).appendVarint(trackUUID, uuid).appendString(trackName, name)
 	if parent != 0 {
