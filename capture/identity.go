@@ -37,8 +37,7 @@ type identity struct {
 	keepsRequesting bool
 }
 
-// rankKey identifies a rank as the node at address viewer sees it, because recordings of several clusters may contain
-// equal ranks.
+// rankKey identifies a rank as seen by the node at address viewer.
 type rankKey struct {
 	viewer netip.AddrPort
 	rank   uint32

@@ -65,7 +65,7 @@ type Step struct {
 type Finding struct {
 	// Kind is one of the FindingKind constants.
 	Kind FindingKind `json:"kind"`
-	// Packets lists the numbers of the packets that prove the finding.
+	// Packets lists the numbers of the recorded packets that prove the finding.
 	Packets []int64 `json:"packets"`
 	// Text describes the finding.
 	Text string `json:"text"`
@@ -114,7 +114,7 @@ const (
 	ReservedByte FindingKind = "reserved_byte"
 	// BadHeader: a header contains a defect other than a reserved byte.
 	BadHeader FindingKind = "bad_header"
-	// MixedPadding: a node pads some messages but not others.
+	// MixedPadding: a node pads some of its messages but not others.
 	MixedPadding FindingKind = "padding"
 	// SizeMismatch: more or fewer bytes arrived than DATA announced.
 	SizeMismatch FindingKind = "size_mismatch"

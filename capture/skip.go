@@ -15,7 +15,7 @@ const (
 	gotUnit decodeResult = iota
 	// unitPending: the packet is part of a unit that is not complete yet.
 	unitPending
-	// gotSegment: the packet is a TCP segment, stored in decoder.segment instead of being reassembled.
+	// gotSegment: the packet is a TCP segment. It was stored in decoder.segment instead of being reassembled.
 	gotSegment
 	// The packet is ignored.
 	skipNotIP

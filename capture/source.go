@@ -81,7 +81,7 @@ type source struct {
 	// written by a pcapng.Writer, because such files contain only ZRLMPI packets.
 	metadata       *pcapng.Metadata
 	trustFilePorts bool
-	// err is the error of the recordReader, which Next returns after the last unit.
+	// err is the error from the recordReader. Next returns it after the last unit.
 	err error
 }
 

@@ -38,7 +38,7 @@ type FormatError struct {
 	Packet int64
 	// Offset is the position in bytes of the error, or -1 if it is unknown.
 	Offset int64
-	// Reason describes the defect of the file or, if it is not a recording, the file itself.
+	// Reason describes the defect of the file. If the file is not a recording, Reason describes what it is instead.
 	Reason string
 	// Err is the error of the decompressor, or nil.
 	Err error

@@ -27,7 +27,8 @@ type flowKey struct{ src, dst netip.AddrPort }
 
 func (k flowKey) reverse() flowKey { return flowKey{k.dst, k.src} }
 
-// survey is the result of the first pass over a recording, before it is joined with others.
+// survey is the result of the first pass over a recording, which takes place before the recording is joined with
+// others.
 type survey struct {
 	name          string
 	stats         Stats
@@ -52,7 +53,7 @@ type survey struct {
 	minRecorded int
 }
 
-// surveyFlow counts the datagrams of a flow in a recording.
+// surveyFlow counts the datagrams that a recording contains of one flow.
 type surveyFlow struct {
 	flowKey
 	hash      uint64

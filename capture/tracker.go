@@ -51,8 +51,8 @@ type Tracker struct {
 	// unrecorded counts, for each recording by name, the packets that are missing from it although they arrived at its
 	// vantage point.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets with too few
-	// recorded bytes to be identified.
+	// notFollowed counts the units of conversations beyond the limit maxConversations. cutShortPackets counts packets
+	// of which too few bytes were recorded to identify them.
 	notFollowed, cutShortPackets int64
 	head                         [protocol.HeaderLen]byte // of a truncated packet
 }
@@ -116,7 +116,7 @@ func (t *Tracker) ProcessUnit(unit *pcapng.Unit) {
 	t.emitFindings()
 }
 
-// processSegments processes each datagram of a unit that the kernel coalesced.
+// processSegments processes each of the datagrams that the kernel coalesced into a unit.
 func (t *Tracker) processSegments(c *conversation, forward bool, u *pcapng.Unit) {
 	for rest := *u; rest.WireLen() > 0; {
 		part := splitUnit(&rest, protocol.MaxDatagram)
@@ -168,7 +168,7 @@ func (t *Tracker) newEvent(u *pcapng.Unit, data []byte) *Event {
 	return &t.event
 }
 
-// Skipped returns the number of packets skipped by a source and by the tracker, by reason.
+// Skipped returns the number of packets that a source and the tracker skipped, by reason.
 func (t *Tracker) Skipped(bySource map[string]int64) map[string]int64 {
 	if t.cutShortPackets == 0 {
 		return bySource
@@ -239,7 +239,7 @@ func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Un
 		t.findIPFragments(event, out, unit)
 	}
 	if other := t.checkRanks(event, out, in); other != nil {
-		// The source rank is known at another address. Process the packet in the conversation of that address.
+		// The source rank is known at another address, so process the packet in the conversation of that address.
 		out, in = orientFlows(&other.flows, other.key.a == t.ranks.address(event.Header.Src, event.Dst))
 	}
 	t.processHeader(event, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
@@ -330,7 +330,7 @@ func resemblesHeader(b []byte) bool {
 	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)
 }
 
-// resemblesPayload reports whether b does not resemble a header.
+// resemblesPayload reports whether b is likely to be payload because it does not resemble a header.
 func resemblesPayload(b []byte) bool { return !resemblesHeader(b) }
 
 // SetEnd sets the end time of the recording, which determines how long open waits last. It does nothing unless end is

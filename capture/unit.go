@@ -20,7 +20,7 @@ type Source interface {
 
 // Stats counts the packets read and ignored by a Source.
 type Stats struct {
-	// Packets counts recorded packets. Units counts the units that they contain.
+	// Packets counts recorded packets. Units counts the units that these packets contain.
 	Packets, Units int64
 	// Bytes counts the recorded bytes of the packets.
 	Bytes int64

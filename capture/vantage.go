@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// vantage is a vantage point and the consecutive files recorded there.
+// vantage is a vantage point together with the consecutive files recorded there.
 type vantage struct {
 	files   []*survey
 	samples []sample
@@ -55,7 +55,7 @@ func (v *vantage) isRecordingAt(at int64) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.recordingEnd })
 }
 
-// hasFlow reports whether the recordings contain a packet between two addresses, in either direction.
+// hasFlow reports whether the vantage point recorded a packet between two addresses, in either direction.
 func (v *vantage) hasFlow(k flowKey) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool {
 		return s.flows[k] != nil || s.flows[k.reverse()] != nil
@@ -166,7 +166,7 @@ func countCommon(a, b map[netip.Addr]bool) (n int) {
 	return n
 }
 
-// sharedFlows returns the number of a file's flows that the vantage point recorded too, at most 999.
+// sharedFlows returns how many of a file's flows the vantage point recorded too, but at most 999.
 func (v *vantage) sharedFlows(s *survey) (n int) {
 	for _, f := range s.order {
 		if v.hasFlow(f.flowKey) {

@@ -86,7 +86,7 @@ func (v *view) findMismatch(e *edge, tags bool) (p proof, ok bool) {
 	return p, false
 }
 
-// laterSendCauses lists the causes that are possible while rank may still send the message that receiver waits for. It
+// laterSendCauses lists the causes that are possible if rank may yet send the message for which receiver waits. It
 // returns nil if rank is known to wait for receiver.
 func (v *view) laterSendCauses(rank, receiver int) (list []Possibility) {
 	r, waits := v.ranks[rank], false

@@ -61,7 +61,7 @@ const (
 	AnySourceUnmet   = "any_source"
 	StateUnknown     = "state_unknown"
 	ProcessSilent    = "process_silent"
-	// Causes for a rank whose state is unknown, in addition to those above.
+	// Causes that apply to a rank whose state is unknown, in addition to the causes above.
 	WaitsElsewhere = string(infer.WaitsElsewhere)
 	OtherCall      = string(infer.OtherCall)
 	Restarted      = string(infer.Restarted)

@@ -37,10 +37,10 @@ type edge struct {
 	pairFinding *Finding
 }
 
-// isOldEnough reports whether the wait has lasted long enough to count.
+// isOldEnough reports whether the wait has lasted long enough to be considered.
 func (v *view) isOldEnough(e *edge) bool { return e.seconds >= v.minAge }
 
-// addEdges adds the waits of a rank that has answered.
+// addEdges adds to the graph the waits of a rank that has answered.
 func (v *view) addEdges(rank *rankState) {
 	standin := rank.Role == state.RoleStandin
 	from := len(v.edges)
@@ -76,7 +76,7 @@ func (v *view) addEdges(rank *rankState) {
 		v.addCall(rank, &rank.Engine.Calls[i], v.edges[from:])
 	}
 	if own := v.edges[from:]; slices.ContainsFunc(own, func(e *edge) bool { return e.wait != nil && e.wait.Awaited }) {
-		// A posted operation is not a wait until its program awaits it.
+		// A posted operation does not count as a wait until its program awaits it.
 		own = slices.DeleteFunc(own, func(e *edge) bool { return e.wait != nil && e.call == nil && !e.wait.Awaited })
 		v.edges = v.edges[:from+len(own)]
 	}

@@ -32,7 +32,7 @@ func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 // overNetwork reports whether the pair's packets cross a network.
 func overNetwork(p *state.Peer) bool { return p.Transport != state.TransportSHM }
 
-// lastHeardText returns a clause about the time of the last packet from a peer.
+// lastHeardText returns a clause that states when the last packet from a peer arrived.
 func lastHeardText(p *state.Peer) string {
 	switch {
 	case !everHeard(p):
@@ -205,7 +205,7 @@ func firstClause(s string) string {
 	return s
 }
 
-// mtuStep returns the next step for the user if a path to address does not carry long datagrams.
+// mtuStep returns the next step for the user, given that a path to address may not carry long datagrams.
 func mtuStep(address string) string {
 	return fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to "+
 		"carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address),

@@ -155,7 +155,7 @@ func (v *view) explainPair(e *edge) *Finding {
 	return v.explainTransit(e)
 }
 
-// newFinding builds a finding from a wait and its cause.
+// newFinding builds a finding for a wait from the proof of its cause.
 func (v *view) newFinding(e *edge, cause string, p proof) *Finding {
 	finding := &Finding{
 		Cause: cause, Rank: e.to, Peer: e.from, Call: Recv, Missing: e.missing, Seconds: e.seconds,
@@ -290,8 +290,8 @@ func (v *view) isUnawaited(e *edge) bool {
 	return r != nil && r.Role != state.RoleStandin && e.call == nil && e.wait != nil && !e.wait.Awaited
 }
 
-// notWaitingCause returns the possibility that the program of rank e.from is not yet waiting for the operation that it
-// has posted.
+// notWaitingCause returns the possible cause that the program of rank e.from is not yet waiting for the operation that
+// it has posted.
 func (v *view) notWaitingCause(e *edge) Possibility {
 	return newPossibility(infer.ProgramComputes, e.from, e.to,
 		"rank %d computes, and has not begun to wait for what it has posted", e.from)

@@ -55,7 +55,7 @@ const (
 type Finding struct {
 	// Cause is the ID of a Cause.
 	Cause string `json:"cause"`
-	// Certain is set if the states prove the cause. Otherwise the cause merely remains because the states prove no
+	// Certain is set if the states prove the cause. Otherwise it is the cause that remains because the states prove no
 	// other.
 	Certain bool `json:"certain"`
 	// Rank is the rank at fault, or AnyRank. Peer is the rank that has waited for it the longest.
@@ -82,7 +82,7 @@ type Finding struct {
 	// Possible lists all causes that the evidence does not exclude, likeliest first. It is empty if the finding is
 	// certain.
 	Possible []Possibility `json:"possible,omitempty"`
-	// Waiting lists the ranks that wait because of the finding, in rank order.
+	// Waiting lists the ranks whose waits the finding explains, in rank order.
 	Waiting []int `json:"waiting"`
 
 	named int // the rank whose wait Text describes

@@ -22,8 +22,7 @@ type pairLink struct {
 	fromReport, toReport *state.Peer // what each rank reports about the other
 }
 
-// side is one direction of a pair's link. It concerns the packets that the rank of the field rank sends to that of the
-// field other.
+// side is one direction of a link. It describes the packets that its rank sends to the other rank.
 type side struct {
 	rank, other    int
 	senderReport   *state.Peer // what rank reports about other
@@ -200,7 +199,7 @@ func isMatched(recv *state.Wait) bool {
 	return recv != nil && (recv.State == handshake.WaitData || recv.State == handshake.Receiving)
 }
 
-// explainExtended explains a wait caused by unacknowledged packets of the extended profile.
+// explainExtended explains a wait caused by packets of the extended profile that have not been acknowledged.
 func (l *pairLink) explainExtended() *Finding {
 	for _, s := range []side{l.outbound(), l.inbound()} {
 		seconds, stalls := s.stallTime()
@@ -301,7 +300,7 @@ func (v *view) certainFinding(e *edge, cause string, p proof) *Finding {
 	return f
 }
 
-// openFinding builds a finding with several possible causes.
+// openFinding builds a finding that has several possible causes.
 func (l *pairLink) openFinding(cause string, list ...Possibility) *Finding {
 	f := l.view.findingFromCauses(l.edge, cause, "", list, []string{
 		lastHeardAtText(l.edge.from, l.fromReport), lastHeardAtText(l.edge.to, l.toReport),

@@ -38,14 +38,14 @@ type rankState struct {
 	*state.RankInfo
 	Engine *state.Engine
 	job    string // empty if the rank belongs to a daemon, or was asked over a link
-	// cutShort is set if the report omits some of the rank's peers, calls or programs.
+	// cutShort is set if the rank's report omits some of its peers, calls or programs.
 	cutShort bool
 	peers    map[int]*state.Peer
-	// failed is the last operation of the rank if it failed, and nil otherwise.
+	// failed is the last operation of the rank if that operation failed, and nil otherwise.
 	failed *state.Failure
 }
 
-// silentRank is a rank of a job whose process exists but does not answer.
+// silentRank is a rank of a job that does not answer although its process exists.
 type silentRank struct {
 	process state.SilentProcess
 	job     string
@@ -127,7 +127,8 @@ func (v *view) addStatus(s *state.Status) {
 	}
 }
 
-// lastFailed returns the last failed operation of a rank, or nil if an operation has completed since.
+// lastFailed returns the last failed operation of a rank. It returns nil if an operation has completed since that
+// failure.
 func lastFailed(s *state.Status, rank *state.Rank) *state.Failure {
 	for i := range s.Failures { // the newest first
 		failure := &s.Failures[i]
@@ -143,7 +144,7 @@ func lastFailed(s *state.Status, rank *state.Rank) *state.Failure {
 	return nil
 }
 
-// addAsked adds the answers of ranks that were asked over links.
+// addAsked adds the answers of ranks that other ranks asked over links.
 func (v *view) addAsked(asked []state.AskResult) {
 	for i := range asked {
 		result := &asked[i]

@@ -188,7 +188,7 @@ func (f *Finding) TextBlock() string {
 	return b.String()
 }
 
-// unnamedWaiting returns the ranks that wait because of the finding, except those named in its text.
+// unnamedWaiting returns the ranks that wait because of the finding but that its text does not name.
 func (f *Finding) unnamedWaiting() (list []int) {
 	for _, r := range f.Waiting {
 		if r != f.named && !slices.Contains(f.Cycle, r) {
@@ -201,7 +201,7 @@ func (f *Finding) unnamedWaiting() (list []int) {
 // maxUnknown is the maximum number of lines printed about ranks whose state is unknown.
 const maxUnknown = 32
 
-// maxText is the maximum length of a line, in characters.
+// maxText is the maximum length in characters of one printed line.
 const maxText = 600
 
 // Fingerprint returns a string that changes whenever the causes change, but not if only the durations of waits do.

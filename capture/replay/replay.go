@@ -125,8 +125,8 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	return &r.result, err
 }
 
-// load reads the datagrams between the two ranks and determines the address of PlayedRank. It splits datagrams that the
-// kernel coalesced.
+// load reads the datagrams that the two ranks exchanged, and determines the address of PlayedRank. It splits datagrams
+// that the kernel coalesced.
 func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.AddrPort, err error) {
 	var all []recordedDatagram
 	var peer netip.AddrPort
@@ -240,7 +240,7 @@ func (r *player) play(ctx context.Context, list []recordedDatagram) error {
 	return err
 }
 
-// timeout returns the time to wait for packet i of list: the recorded delay plus Config.Timeout.
+// timeout returns how long to wait for packet i of list: the recorded delay plus Config.Timeout.
 func (r *player) timeout(list []recordedDatagram, i int) time.Duration {
 	if i == 0 {
 		return r.cfg.Timeout

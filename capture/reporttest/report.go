@@ -130,7 +130,7 @@ func timeAt(seconds float64) time.Time {
 	return RecordedAt.Add(time.Duration(seconds * 1e9))
 }
 
-// buildReport numbers messages and packets by their times, and computes the summaries.
+// buildReport numbers the messages and packets in order of time, and computes the summaries.
 func (g *generator) buildReport(name string) *capture.Report {
 	slices.SortStableFunc(g.messages, func(a, b capture.Message) int { return cmp.Compare(a.Start, b.Start) })
 	var steps []*capture.Step

@@ -31,7 +31,7 @@ type Check struct {
 	ID string
 	// Title names the subject of the check as a noun phrase.
 	Title string
-	// isQuick is set if the check's facts can be gathered without waiting for the network or for other programs.
+	// isQuick is set if the facts for the check can be gathered without waiting for the network or for other programs.
 	isQuick bool
 	examine func(*input) []Finding
 }
@@ -117,7 +117,7 @@ func (r *Report) HasWrong() bool {
 // maxPrinted is the maximum number of findings printed per check, because one fault may affect every peer.
 const maxPrinted = 8
 
-// Text formats the report as lines: each check, followed by its findings and their remedies.
+// Text formats the report as lines: each check is followed by its findings and their remedies.
 func (r *Report) Text() string {
 	var b strings.Builder
 	counts := make(map[Verdict]int)

@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// Fact is an answer of the operating system, or the reason why the answer is unknown.
+// Fact is an answer from the operating system, or the reason why the answer is unknown.
 type Fact[T any] struct {
 	Value T `json:"value"`
 	// Unknown is the reason why Value is unknown. It is empty if Value is known.
@@ -131,7 +131,7 @@ type Claim struct {
 	Stations []string `json:"stations"`
 }
 
-// Neighbour is the state of an entry in the ARP or neighbour discovery table.
+// Neighbour is the state in which the ARP or neighbour discovery table lists a station.
 type Neighbour string
 
 // The states that the checks distinguish.
@@ -170,7 +170,7 @@ type Clock struct {
 	Synchronized Fact[bool] `json:"synchronized"`
 }
 
-// Files describes the file descriptors of a process.
+// Files describes how many file descriptors a process may use and uses.
 type Files struct {
 	// Limit is the maximum number of open files. Open is the current number, or 0 if unknown.
 	Limit uint64 `json:"limit"`

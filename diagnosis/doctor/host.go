@@ -122,7 +122,7 @@ func examineOffload(in *input) []Finding {
 	return f.orRight("segmentation and coalescing")
 }
 
-// slowClocks lists the clocksources whose reading takes about a microsecond or more.
+// slowClocks lists the clocksources that take about a microsecond or more to read.
 var slowClocks = []string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"}
 
 // examineClock checks that reading the clock is fast. If some ranks are on other hosts, it also checks that the clock

@@ -107,7 +107,7 @@ func (p *Plan) findRank(number int) *Rank {
 	return &p.Ranks[number]
 }
 
-// isRemote reports whether a link leads to another host.
+// isRemote reports whether a link leads to a rank on another host.
 func (p *Plan) isRemote(l *Link) bool {
 	r := p.findRank(l.Peer)
 	return r != nil && !r.Local

@@ -136,7 +136,7 @@ func Explain(observation *Observation) (left []Possibility, excluded []Excluded)
 // hypothesis is a cause that may explain a wait, together with a test for it.
 type hypothesis struct {
 	cause Cause
-	// outbound is set if the waiter is at fault, or is the sender of the lost packets.
+	// outbound is set if the rank that waits is at fault, or is the sender of the lost packets.
 	outbound bool
 	text     func(o *Observation) string
 	// contradiction is a function that returns the observation that contradicts the hypothesis, "" if none does, or
@@ -147,7 +147,8 @@ type hypothesis struct {
 // inapplicable is the result for a hypothesis that does not apply to a wait at all.
 const inapplicable = "-"
 
-// hasBegun reports whether both sides have begun the message, so that its completion does not depend on the programs.
+// hasBegun reports whether both sides have begun the message, in which case its completion does not depend on their
+// programs.
 func (o *Observation) hasBegun() bool {
 	switch o.State {
 	case handshake.WaitData, handshake.Receiving, handshake.WaitAck:

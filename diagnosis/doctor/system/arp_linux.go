@@ -134,7 +134,7 @@ func (s *arpSocket) probe(addr netip.Addr) {
 	_ = unix.Sendto(s.fd, b, 0, &to)
 }
 
-// receive processes answers until the deadline has passed.
+// receive processes answers to the probes until the deadline has passed.
 func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
 	for ctx.Err() == nil {
@@ -150,7 +150,7 @@ func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
 // maxStations is the maximum number of stations recorded for an address.
 const maxStations = 8
 
-// recordAnswer records an answer to a probe. It ignores other packets.
+// recordAnswer records a packet that answers a probe. It ignores other packets.
 func (s *arpSocket) recordAnswer(b []byte) {
 	if len(b) < arpLength || !slices.Equal(b[:len(arpHeader)], arpHeader) ||
 		binary.BigEndian.Uint16(b[arpOperation:]) != arpReply {

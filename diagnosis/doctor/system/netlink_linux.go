@@ -78,7 +78,8 @@ func readInterfaces() ([]doctor.Interface, error) {
 	return all, nil
 }
 
-// addressOf returns the host's address from an address message. On a point-to-point link, this address is IFA_LOCAL.
+// addressOf returns the host's address from a netlink message about an address. On a point-to-point link, this is the
+// attribute IFA_LOCAL.
 func addressOf(data []byte) (own netip.Addr) {
 	attributes(data, unix.SizeofIfAddrmsg, func(kind uint16, value []byte) {
 		if ip, ok := netip.AddrFromSlice(value); ok &&
@@ -163,7 +164,7 @@ func addRoutes(paths []doctor.Path, known []doctor.Interface) {
 	}
 }
 
-// neighbour is the key of an entry in the ARP or neighbour discovery table.
+// neighbour is the key by which an entry in the ARP or neighbour discovery table is found.
 type neighbour struct {
 	index int
 	addr  netip.Addr
@@ -229,7 +230,7 @@ func queryRoute(from, to netip.Addr) (route doctor.Route, index int, err error) 
 	return route, index, nil
 }
 
-// routeRequest returns the netlink message that requests a route.
+// routeRequest returns the netlink message that requests the route between two addresses.
 func routeRequest(from, to netip.Addr) []byte {
 	family := byte(unix.AF_INET)
 	if to.Is6() {
