@@ -19,19 +19,20 @@ type AnalysisOptions struct {
 	Profile protocol.Profile
 	// KeepMessages is the maximum number of messages in Report.Messages. Further messages are only counted.
 	KeepMessages int
-	// KeepSteps is the maximum number of steps kept for each message.
+	// KeepSteps is the maximum number of steps kept for each message. Further steps are discarded.
 	KeepSteps int
 	// KeepTrace is the maximum number of elements kept in each of Report.Extended, Report.Depths and Report.Calls.
 	KeepTrace int
-	// OnMessage and OnFinding, if not nil, are called with each message and each finding, including unlisted ones.
+	// OnMessage and OnFinding, if not nil, are called with each message and each finding, including those that the
+	// report does not list because of a limit.
 	OnMessage func(*Message)
 	OnFinding func(*Finding)
 }
 
-// maxFindings is the maximum number of findings kept for each kind; further findings are only counted.
+// maxFindings limits the findings kept of each kind. Further findings are only counted.
 const maxFindings = 1000
 
-// maxPairs is the maximum number of pairs of ranks with a separate summary. Messages of further pairs count only in the
+// maxPairs is the maximum number of rank pairs that get their own summary. Messages of further pairs count only in the
 // total.
 const maxPairs = 1 << 13
 
@@ -53,7 +54,7 @@ type Analysis struct {
 	stats     Stats
 }
 
-// pairSummary accumulates the PairSummary of a pair of ranks, with a histogram of each phase.
+// pairSummary accumulates the PairSummary of two ranks. A histogram of each phase supplies the quantiles.
 type pairSummary struct {
 	PairSummary
 	phases [numPhases]histogram
@@ -80,7 +81,7 @@ func NewAnalysis(name string, opts AnalysisOptions) *Analysis {
 	return analysis
 }
 
-// appendLimited appends element to list unless list already holds room elements.
+// appendLimited appends element to list unless list already holds as many elements as the limit room.
 func appendLimited[T any](list []T, element *T, room int) []T {
 	if len(list) == room {
 		return list
@@ -118,7 +119,7 @@ func (a *Analysis) Analyze(src Source) error {
 	return err
 }
 
-// OpenWaits returns the waits in progress that have lasted at least the given time.
+// OpenWaits returns the waits that are still in progress and have lasted at least the given time.
 func (a *Analysis) OpenWaits(atLeast time.Duration) []OpenWait { return a.tracker.OpenWaits(atLeast) }
 
 func (a *Analysis) addMessage(msg *Message) {
@@ -164,7 +165,8 @@ func (p *pairSummary) add(msg *Message) {
 	}
 }
 
-// dropSamples discards the samples of all phases, whose quantiles are approximate from then on.
+// dropSamples discards the exact durations collected for all phases, so that their quantiles are approximate from then
+// on.
 func (p *pairSummary) dropSamples() {
 	for i := range p.phases {
 		p.phases[i].dropSamples()

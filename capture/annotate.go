@@ -10,8 +10,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxComments is the maximum number of comments that Annotate adds to a recording. A corrupt recording may cause a
-// finding for every packet.
+// maxComments is the maximum number of comments that Annotate adds to a recording. The limit is needed because a
+// corrupt recording may cause a finding for every packet.
 const maxComments = 10000
 
 // comment formats the finding as a packet comment.
@@ -95,8 +95,8 @@ func CopyAnnotated(out io.Writer, options pcapng.WriterOptions, open func(Option
 	}
 }
 
-// newEnding returns the record that ends a recording. Its time is s.End or, if s.End is zero, last, the time of the
-// source's last packet.
+// newEnding returns the record that ends a recording. Its time is s.End or, if s.End is zero, the parameter last, which
+// is the time of the source's last packet.
 func newEnding(s Stats, last time.Time) *pcapng.EndRecord {
 	e := &pcapng.EndRecord{Time: s.End, LostPackets: uint64(s.Skipped[SkipKernelDrops])}
 	if e.Time.IsZero() {

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxSums is the maximum number of datagram checksums kept for a message.
+// maxSums is the maximum number of datagram checksums that are kept for one message.
 const maxSums = 256
 
 // dataProgress is the part of a message received since its last DATA header.
@@ -30,7 +30,7 @@ func (f *flow) shape() protocol.Shape {
 	return protocol.CPUShape()
 }
 
-// startData restarts the progress of DATA with its first datagram, which contains the header.
+// startData resets the progress of a DATA transfer to its first datagram, which contains the header.
 func (f *flow) startData(m *message, e *Event) {
 	f.sums = f.sums[:0]
 	m.dataProgress = dataProgress{datagrams: 1, bytes: e.Bytes, isStream: e.Proto == pcapng.TCP, sums: f.sums}
@@ -85,7 +85,7 @@ func (f *flow) progressText(msg *message, progress *dataProgress) string {
 		}
 		return shape.PayloadAt(0, shape.PayloadBytes(msg.Words)) + (datagram-2)*int64(shape.MaxDatagram)
 	}
-	// The missing datagrams are in the range first to last.
+	// The numbers of the missing datagrams are between first and last, inclusive.
 	first, last := int64(2), count
 	switch {
 	case msg.lostDatagram > 0 && missing == 1:
@@ -109,7 +109,7 @@ func (f *flow) progressText(msg *message, progress *dataProgress) string {
 	return fmt.Sprintf("%s, %s (bytes %d–%d) %s missing", text, where, offset(first), offset(last+1)-1, verb)
 }
 
-// formatCount formats n followed by its noun, with a plural s unless n is 1.
+// formatCount formats a count n followed by its noun, which gets a plural s unless n is 1.
 func formatCount(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what

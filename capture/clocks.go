@@ -7,47 +7,47 @@ import (
 	"time"
 )
 
-// Parameters of the comparison of two recordings' clocks. Times are in nanoseconds.
+// Parameters for the comparison of the clocks of two recordings. Times are in nanoseconds.
 const (
-	// maxComparedFlows is the maximum number of flows compared.
+	// maxComparedFlows is the maximum number of flows used to compare the clocks of two recordings.
 	maxComparedFlows = 64
 	// maxCandidates is the number of candidate offsets after which findCandidates collects no more for a flow.
 	// maxEvaluated is the maximum number of datagrams used to score each offset.
 	maxCandidates = 1024
 	maxEvaluated  = 256
-	// scoreScale is the deviation from an offset at which a datagram adds only one half to the offset's score.
+	// scoreScale is the deviation at which a datagram counts only half in the score of a candidate offset.
 	scoreScale = 20e3
-	// agreementScale is the difference between the offsets of two flows at which their agreement counts one half. The
-	// offsets of opposite flows differ because the path delay increases one and decreases the other.
+	// agreementScale is the difference between the offsets of two flows at which their agreement counts only half. It
+	// allows for path delay, which increases the offset of one direction and decreases that of the other.
 	agreementScale = 10e6
-	// tolerance is the maximum deviation from a flow's offset at which two datagrams match if further datagrams contain
-	// the same bytes. looseTolerance is the maximum for unique bytes.
+	// tolerance is the maximum deviation from a flow's offset at which two datagrams match if other datagrams contain
+	// the same bytes. looseTolerance applies instead to datagrams whose bytes are unique.
 	tolerance, looseTolerance = 20e6, 1e9
-	// maxSureSpread is the maximum clockLink.spread at which recordings that do not overlap by their own clocks still
-	// prove to contain the same packets.
+	// maxSureSpread limits clockLink.spread: up to this spread, recordings that do not overlap by their own clocks
+	// still prove to contain the same packets.
 	maxSureSpread = 200e3
 )
 
 // clockLink relates the clocks of two recordings by means of their common packets.
 type clockLink struct {
-	// offset is the second clock minus the first clock, at time origin of the first clock. drift is the growth of the
-	// offset per nanosecond.
+	// offset is the second clock minus the first clock, measured when the first clock shows the time origin. drift is
+	// the growth of the offset per nanosecond.
 	offset, drift float64
 	origin        float64
 	// uncertainty is half of the shortest round trip, which is the maximum error of the offset: the error if the whole
 	// delay occurs in one direction. It is infinite if all common packets travel in the same direction.
 	uncertainty float64
-	// Numbers of packets recorded first in the first recording, recorded first in the second one, and of unknown order.
+	// Numbers of common packets by the recording that saw them first: the first recording, the second one, or unknown.
 	forwardPackets, backwardPackets, unorderedPackets int
 	// spread is the median deviation of delays from the median delay of their flow. matchedRatio is the fraction of
 	// candidate datagrams found in both recordings.
 	spread, matchedRatio float64
-	// hasStableID contains the flows whose packets are distinguished by IP identifications in both recordings.
+	// hasStableID contains the flows whose packets can be distinguished by their IP identifications in both recordings.
 	hasStableID map[flowKey]bool
 	flows       map[flowKey]flowLink
 }
 
-// flowLink is a flow seen in both recordings.
+// flowLink describes a flow that appears in both recordings.
 type flowLink struct {
 	// order is 1 if the first recording sees the packets first, -1 if the second one does, and 0 if the order is
 	// unknown.
@@ -58,13 +58,14 @@ type flowLink struct {
 	packets int
 }
 
-// offsetAt returns the offset of the second clock at time t of the first one.
+// offsetAt returns by how much the second clock is ahead of the first one at time t of the first clock.
 func (l *clockLink) offsetAt(t float64) float64 { return l.offset + l.drift*(t-l.origin) }
 
-// keyGroup holds the datagrams with the same key in two recordings, each in order of time.
+// keyGroup holds the datagrams of two recordings that share one key. The datagrams of each recording are in order of
+// time.
 type keyGroup struct{ a, b []sample }
 
-// comparedFlow is a flow with datagrams in both recordings.
+// comparedFlow is a flow of which both recordings contain datagrams.
 type comparedFlow struct {
 	flowKey
 	groups []keyGroup
@@ -75,10 +76,12 @@ type comparedFlow struct {
 	order  int
 }
 
-// candidate is an offset and its score, the weighted number of the flow's datagrams that agree with it.
+// candidate is a possible clock offset and its score: the weighted number of the flow's datagrams that agree with the
+// offset.
 type candidate struct{ offset, score float64 }
 
-// timePair holds the time of a packet in the first recording, and delta, its time in the second recording minus time.
+// timePair holds the time of a packet in the first recording, and in the field delta the packet's time in the second
+// recording minus that time.
 type timePair struct{ time, delta float64 }
 
 // compareClocks relates the clocks of two recordings by their samples. It returns nil if the recordings share no
@@ -107,8 +110,8 @@ func compareClocks(a, b *vantage) *clockLink {
 	return link
 }
 
-// flowsWithIDs returns the flows whose packets differ in their IP identifications, which then distinguish equal
-// packets.
+// flowsWithIDs returns the flows whose packets have different IP identifications, by which even packets with equal
+// bytes can be distinguished.
 func flowsWithIDs(list []sample) map[flowKey]bool {
 	first := map[flowKey]uint16{}
 	differ := map[flowKey]bool{}
@@ -141,7 +144,7 @@ func (l *clockLink) provesTwoVantages(a, b *vantage) bool {
 
 func (l *clockLink) packets() int { return l.forwardPackets + l.backwardPackets + l.unorderedPackets }
 
-// isMatchedByID reports whether IP identifications helped to match most packets.
+// isMatchedByID reports whether IP identifications helped to match most of the common packets.
 func (l *clockLink) isMatchedByID() bool {
 	n := 0
 	for k, f := range l.flows {
@@ -152,7 +155,8 @@ func (l *clockLink) isMatchedByID() bool {
 	return 2*n > l.packets()
 }
 
-// withIDKeys returns a copy of list in which the keys of samples include the IP identification, for the flows in used.
+// withIDKeys returns a copy of list with changed keys: for the flows in the set used, the key of a sample includes its
+// IP identification.
 func withIDKeys(list []sample, used map[flowKey]bool) []sample {
 	list = slices.Clone(list)
 	for i := range list {
@@ -248,7 +252,7 @@ func commonFlows(a, b []sample) []comparedFlow {
 	return flows[:min(len(flows), maxComparedFlows)]
 }
 
-// countSameKey returns the number of samples at the front of list that share the first sample's key.
+// countSameKey returns the number of samples at the front of list that have the same key as the first one.
 func countSameKey(list []sample) int {
 	n := 1
 	for n < len(list) && list[n].key == list[0].key {
@@ -265,7 +269,7 @@ func (f *comparedFlow) findCandidates() {
 	})
 	var offsets []float64
 	for _, group := range f.groups {
-		// Try the first few datagrams of each recording: unless they were lost, the other recording contains them too.
+		// Try the first few datagrams of each recording. The other recording contains them too, unless they were lost.
 		const few, many = 4, 128
 		for _, a := range group.a[:min(len(group.a), few)] {
 			for _, b := range group.b[:min(len(group.b), many)] {
@@ -289,8 +293,8 @@ func (f *comparedFlow) findCandidates() {
 	f.best = f.best[:min(len(f.best), 32)]
 }
 
-// score returns the number of evaluated datagrams of the first recording that the second one contains at the given
-// offset. A datagram that deviates from the offset counts less than 1.
+// score rates a candidate offset. It returns the number of evaluated datagrams of the first recording that the second
+// one contains at this offset. A datagram that deviates from the offset counts less than 1.
 func (f *comparedFlow) score(offset float64) float64 {
 	left, score := maxEvaluated, 0.0
 	for _, group := range f.groups {
@@ -316,8 +320,8 @@ func (f *comparedFlow) score(offset float64) float64 {
 	return score
 }
 
-// commonOffset returns the offset on which the flows agree best, apart from path delays. found is false if no flow has
-// a candidate.
+// commonOffset returns the clock offset on which the flows agree best, apart from their path delays. found is false if
+// no flow has a candidate offset.
 func commonOffset(flows []comparedFlow) (offset float64, found bool) {
 	best := 0.0
 	for i := range flows {
@@ -338,7 +342,8 @@ func commonOffset(flows []comparedFlow) (offset float64, found bool) {
 	return offset, found
 }
 
-// nearestOffset returns the flow's best candidate near the common offset. The offsets of flows differ by path delays.
+// nearestOffset returns the flow's best candidate near the common offset. The two may differ because each flow's offset
+// includes its path delay.
 func (f *comparedFlow) nearestOffset(offset float64) float64 {
 	best, own := -1.0, offset
 	for _, c := range f.best {
@@ -349,8 +354,8 @@ func (f *comparedFlow) nearestOffset(offset float64) float64 {
 	return own
 }
 
-// match pairs datagrams of the two recordings that agree with an offset. It uses each datagram at most once, in order
-// of time.
+// match pairs datagrams of the two recordings whose time difference agrees with an offset. It proceeds in order of time
+// and uses each datagram at most once.
 func (f *comparedFlow) match(offset float64) {
 	f.pairs = f.pairs[:0]
 	for _, group := range f.groups {
@@ -402,7 +407,7 @@ func orderDirections(flows []comparedFlow) {
 	}
 }
 
-// fit computes the link's offset, drift and uncertainty.
+// fit computes the link's offset, drift and uncertainty from its matched packets.
 func (l *clockLink) fit(flows []comparedFlow) {
 	var there, back, other []timePair
 	for i := range flows {
@@ -417,8 +422,8 @@ func (l *clockLink) fit(flows []comparedFlow) {
 	}
 	l.forwardPackets, l.backwardPackets, l.unorderedPackets = len(there), len(back), len(other)
 	if len(there) == 0 || len(back) == 0 {
-		// Only packets in both directions separate the path delay from the offset: attribute the least difference to
-		// the clocks.
+		// Only packets in both directions make it possible to separate the path delay from the offset. Attribute the
+		// whole of the least difference to the clocks.
 		l.offset, l.uncertainty = leastDifference(other, 0, 1), math.Inf(1)
 		return
 	}
@@ -466,8 +471,8 @@ func (l *clockLink) leastWithoutDrift(list []timePair, sign float64) float64 {
 	return leastDifference(flat, 0.01, sign)
 }
 
-// leastDifference returns the least difference, or the greatest one if sign is negative. It first discards the given
-// fraction of outliers.
+// leastDifference returns the least time difference, or the greatest one if sign is negative, after discarding the
+// given fraction of outliers.
 func leastDifference(list []timePair, outliers, sign float64) float64 {
 	values := make([]float64, len(list))
 	for i, p := range list {

@@ -49,7 +49,7 @@ type compressedReader struct {
 	out    io.Reader
 }
 
-// corruptError reports that a file cannot be decompressed any further.
+// corruptError is returned if the rest of a file cannot be decompressed.
 type corruptError struct {
 	format string
 	err    error
@@ -58,7 +58,7 @@ type corruptError struct {
 func (e *corruptError) Error() string { return fmt.Sprintf("corrupt %s file: %v", e.format, e.err) }
 func (e *corruptError) Unwrap() error { return e.err }
 
-// inputReader remembers the underlying reader's error, because decompressors may hide it.
+// inputReader remembers the error of the underlying reader, because decompressors may hide this error.
 type inputReader struct {
 	r   io.Reader
 	err error
@@ -72,8 +72,8 @@ func (i *inputReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decompress returns a reader of the decompressed contents of r. It recognizes the format by the first bytes; format is
-// "" if r is not compressed.
+// decompress returns a reader of the decompressed contents of r. It detects the compression format from the first bytes
+// and returns its name, or "" if r is not compressed.
 func decompress(r io.Reader) (out io.Reader, format string, err error) {
 	in := &inputReader{r: r}
 	b := bufio.NewReaderSize(in, 64<<10)
@@ -102,7 +102,7 @@ func (z *compressedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// convertError converts an error from a decompressor to the error that Read returns.
+// convertError converts an error from a decompressor to the error that compressedReader.Read returns.
 func (z *compressedReader) convertError(err error) error {
 	switch {
 	case err == io.EOF: //nolint:errorlint // as a Reader returns it
@@ -136,14 +136,14 @@ type xzGuard struct {
 	// number of bytes of the current element not yet passed to the decompressor.
 	readNext  func(*xzGuard) (int, error)
 	remaining int
-	// checksumLen is the length of each block's checksum. chunksLen is the total length of the current block's chunks
-	// so far.
+	// checksumLen is the length of the checksum at the end of each block. chunksLen is the total length of the chunks
+	// read so far in the current block.
 	checksumLen, chunksLen int
-	// passedBytes is the number of bytes passed to the decompressor. windowBytes is the total size of the dictionaries
-	// of all blocks so far.
+	// passedBytes is the number of bytes passed to the decompressor so far. windowBytes is the total size of the
+	// dictionaries of all blocks so far.
 	passedBytes, windowBytes uint64
-	// indexNumbers is the number of integers in the index still to be read. indexLen is the length of the index so far,
-	// modulo 4.
+	// indexNumbers is the number of integers still to be read from the index. indexLen is the length, modulo 4, of the
+	// index read so far.
 	indexNumbers uint64
 	indexLen     int
 }
@@ -219,7 +219,8 @@ func (g *xzGuard) readBlockHeader() (int, error) {
 	return len(h), nil
 }
 
-// readChunkHeader reads the header of a chunk of a block. Padding and the checksum follow the last chunk.
+// readChunkHeader reads the header of the next chunk in a block, or the padding and checksum that follow the last
+// chunk.
 func (g *xzGuard) readChunkHeader() (int, error) {
 	h, err := g.b.Peek(1)
 	if err != nil {

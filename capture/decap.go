@@ -43,7 +43,7 @@ type decoder struct {
 	tunnelDepth int
 	unit        *pcapng.Unit
 	allPorts    bool
-	// ipID is the identification of the innermost IPv4 packet, or 0.
+	// ipID is the identification field of the innermost IPv4 packet, or 0 if there is no such packet.
 	ipID uint16
 	// keepSegments makes the decoder store each TCP segment in segment instead of reassembling the stream.
 	keepSegments bool
@@ -72,7 +72,7 @@ func (o Options) ports() []uint16 {
 	return ports
 }
 
-// matchesPort reports whether the decoder decodes packets between these ports.
+// matchesPort reports whether packets between the given ports are to be decoded.
 func (d *decoder) matchesPort(src, dst uint16) bool {
 	return d.allPorts || d.ports[src/64]>>(src%64)&1 != 0 || d.ports[dst/64]>>(dst%64)&1 != 0
 }
@@ -172,7 +172,7 @@ func (d *decoder) decodeIP(b []byte) decodeResult {
 	return skipNotIP
 }
 
-// addrPair holds the addresses of an IP packet.
+// addrPair holds the source and destination addresses of an IP packet.
 type addrPair struct {
 	src, dst netip.Addr
 }

@@ -30,7 +30,7 @@ func (d *decoder) decodeIPv4(b []byte) decodeResult {
 	}
 	header, total := int(b[0]&0xf)*4, int(binary.BigEndian.Uint16(b[2:]))
 	if total == 0 {
-		// The packet was recorded before segmentation offload filled in the length: use the actual length.
+		// The packet was recorded before segmentation offload filled in the length field, so use the actual length.
 		total = len(b) + d.unrecorded
 	}
 	if header < ipv4Header || header > len(b) || header > total {
@@ -82,8 +82,8 @@ func (d *decoder) decodeIPv6(b []byte) decodeResult {
 	return d.decodeIPv6Payload(pair, proto, b[:min(length, len(b))], length)
 }
 
-// decodeIPv6Payload skips the extension headers and decodes the transport header. length is the length of payload b on
-// the wire.
+// decodeIPv6Payload skips the extension headers and decodes the transport header. b is the recorded payload, whose
+// length on the wire is length.
 func (d *decoder) decodeIPv6Payload(pair addrPair, proto uint8, b []byte, length int) decodeResult {
 	var joined datagram
 	for range maxExtensions {
@@ -124,7 +124,7 @@ func (d *decoder) decodeIPv6Payload(pair addrPair, proto uint8, b []byte, length
 	return skipNesting
 }
 
-// defragment adds a fragment. If the fragment completes its datagram, defragment returns the datagram and gotUnit.
+// defragment adds a fragment to its datagram. If the datagram is now complete, defragment returns it and gotUnit.
 func (d *decoder) defragment(f *fragment) (datagram, decodeResult) {
 	whole, v, lost := d.frags.addFragment(f, d.now)
 	d.skipped.byResult[skipFragment] += lost

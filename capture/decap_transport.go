@@ -18,7 +18,7 @@ const (
 	vxlanFlags = 0x08
 )
 
-// decodeTransport decodes b, the recorded part of an IP payload of length bytes.
+// decodeTransport decodes an IP payload of length bytes, of which b is the recorded part.
 func (d *decoder) decodeTransport(e addrPair, proto uint8, b []byte, length int) decodeResult {
 	switch proto {
 	case protoUDP:

@@ -9,10 +9,10 @@ import (
 const (
 	maxDatagrams   = 64
 	maxDatagramLen = 65535
-	// fragmentAge is the maximum time between the first and the last fragment of a datagram, by their time stamps. It
-	// equals Linux's default.
+	// fragmentAge is the maximum time between the first and the last fragment of a datagram, according to their time
+	// stamps. It equals the default of Linux.
 	fragmentAge = 30 * time.Second
-	// maxSpans is the maximum number of separate byte ranges in one datagram.
+	// maxSpans is the maximum number of separate byte ranges into which a datagram may be divided by missing fragments.
 	maxSpans = 64
 )
 
@@ -28,19 +28,19 @@ type fragment struct {
 	key    fragKey
 	offset int
 	more   bool
-	// data is the recorded prefix of the fragment's length bytes.
+	// data is the recorded beginning of the fragment, whose length on the wire is length.
 	data   []byte
 	length int
 	proto  uint8
 }
 
-// datagram is the payload of a reassembled IP packet. data is the recorded prefix of its length bytes, valid until
-// recycle is called.
+// datagram is the payload of a reassembled IP packet. data holds the recorded part, which is the beginning of a payload
+// of length bytes. It is valid until recycle is called.
 type datagram struct {
 	proto  uint8
 	data   []byte
 	length int
-	// fragments is the number of fragments. longest is the length of the longest one in bytes.
+	// fragments is the number of fragments of the datagram. longest is the length in bytes of its longest fragment.
 	fragments, longest int
 }
 
@@ -66,11 +66,12 @@ type partialDatagram struct {
 	data  []byte
 	spans []byteRange
 	total int
-	// recordedLen is the offset of the first byte missing from the file because its fragment was truncated.
+	// recordedLen is the number of recorded bytes before the first byte that is missing from the file because its
+	// fragment was truncated.
 	recordedLen int
 }
 
-// byteRange is the range of bytes [from, to).
+// byteRange is a range of bytes that includes from but not to.
 type byteRange struct{ from, to int }
 
 // addFragment adds a fragment. If the fragment completes its datagram, addFragment returns the datagram and gotUnit.
@@ -139,13 +140,13 @@ func (d *defragmenter) remove(i int) {
 	d.pending = append(d.pending[:i], d.pending[i+1:]...)
 }
 
-// recycle makes the buffers of completed datagrams available again.
+// recycle makes the buffers of completed datagrams available for new ones.
 func (d *defragmenter) recycle() {
 	d.free = append(d.free, d.complete...)
 	d.complete = d.complete[:0]
 }
 
-// newPartial returns an empty datagram, with the buffer of an earlier one if possible.
+// newPartial returns an empty datagram to be reassembled. If possible, it reuses the buffer of an earlier one.
 func (d *defragmenter) newPartial(key fragKey, now time.Time) *partialDatagram {
 	var p *partialDatagram
 	if n := len(d.free); n > 0 {

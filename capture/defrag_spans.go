@@ -7,19 +7,19 @@ type rangeResult uint8
 
 const (
 	rangeAdded rangeResult = iota
-	// rangeDuplicate: all bytes of the fragment are already present.
+	// rangeDuplicate: all bytes of the fragment were already received.
 	rangeDuplicate
-	// rangeInvalid: the fragment partly overlaps others, contradicts the known length of the datagram, or creates too
-	// many holes.
+	// rangeInvalid: the fragment partly overlaps others, contradicts the known length of the datagram, or leaves too
+	// many holes between fragments.
 	rangeInvalid
 )
 
-// addRange adds the byte range [from, to) of a fragment.
+// addRange adds the bytes [from, to) of a fragment to the ranges already received.
 func (p *partialDatagram) addRange(from, to int, more bool) rangeResult {
 	if p.total >= 0 && to > p.total || !more && p.total >= 0 && to != p.total {
 		return rangeInvalid
 	}
-	// i is the first span that ends at from or later.
+	// i is the index of the first span that ends at from or later.
 	i := 0
 	for i < len(p.spans) && p.spans[i].to < from {
 		i++

@@ -13,11 +13,11 @@ import (
 type EventKind uint8
 
 const (
-	// PacketEvent is a header. In a DATA datagram, the beginning of the payload follows the header.
+	// PacketEvent is a packet with a header. In a DATA datagram, the beginning of the payload follows the header.
 	PacketEvent EventKind = iota + 1
 	// PayloadEvent is payload without a header.
 	PayloadEvent
-	// BadEvent is neither a valid packet nor expected payload.
+	// BadEvent is neither a valid packet nor payload that was expected.
 	BadEvent
 )
 
@@ -32,8 +32,8 @@ type Event struct {
 	Time     time.Time
 	Proto    pcapng.Proto
 	Src, Dst netip.AddrPort
-	// Length is the length on the wire in bytes: of the datagram or, in a TCP stream, of the header or piece of
-	// payload.
+	// Length is the length on the wire in bytes. It covers the whole datagram or, in a TCP stream, the header or the
+	// piece of payload.
 	Length int
 	Kind   EventKind
 	// Header is the header of a PacketEvent, or the readable part of a BadEvent's header. HasRanks is true if the ranks
@@ -54,19 +54,19 @@ type Event struct {
 	// Retransmitted is true for a packet seen before in the message: a retransmission or, if Duplicate, a copy made by
 	// the network.
 	Retransmitted, Duplicate bool
-	// Reason is the reason for which a live rank would drop the packet. BadByte is the offset of the offending byte in
-	// the packet's header.
+	// Reason is the reason for which a live rank would drop the packet. BadByte is the position in the header of the
+	// byte that causes this.
 	Reason  handshake.Reason
 	BadByte uint8
 	// Extended holds the additional fields of a packet of the extended profile. It is nil for other packets.
 	Extended *Extended
-	// Data holds the bytes of the packet or payload.
+	// Data holds the recorded bytes of the packet or payload.
 	Data []byte
-	// Trail lists the recordings that contain the unit. It is nil for a single recording.
+	// Trail lists the recordings that contain the packet. It is nil unless several recordings were joined.
 	Trail *pcapng.Trail
 }
 
-// fate returns the fate of the packet according to joined recordings. It is FateUnknown for a single recording.
+// fate returns what happened to the packet according to joined recordings. It is FateUnknown for a single recording.
 func (e *Event) fate() pcapng.Fate {
 	if e.Trail == nil {
 		return pcapng.FateUnknown

@@ -12,22 +12,22 @@ import (
 // Extended holds the Event fields specific to the extended profile. Like the Event, it is valid only during the
 // callback.
 type Extended struct {
-	// Header is decoded even if the packet is corrupt, unless its marks or version are wrong.
+	// Header is the decoded header. It is valid even if the packet is corrupt, unless its marks or version are wrong.
 	Header protocol.ExtHeader
-	// Payload is the number of bytes after the header.
+	// Payload is the number of bytes that follow the header.
 	Payload int
-	// Ack is the payload of an ACK. HasAck is true if Ack is valid.
+	// Ack is the decoded payload of an ACK packet. HasAck is true if Ack is valid.
 	Ack    protocol.AckInfo
 	HasAck bool
-	// Defect is the defect for which a rank drops the packet of a BadEvent. ChecksumVerified is false if the recording
-	// contains only part of the packet, so that its checksum cannot be verified.
+	// Defect is the reason for which a rank drops a packet reported as BadEvent. ChecksumVerified is false if the
+	// checksum cannot be verified because the recording contains only part of the packet.
 	Defect           protocol.Defect
 	ChecksumVerified bool
 	// OutOfOrder is true for a packet recorded after one with a higher number, except for a retransmission.
 	OutOfOrder bool
 	// NewSession is true for the first packet of a session.
 	NewSession bool
-	// OldSession is true for a packet of an earlier session.
+	// OldSession is true for a packet that belongs to an earlier session.
 	OldSession bool
 
 	ranges [protocol.MaxAckRanges]protocol.Range
@@ -71,7 +71,8 @@ func (t *Tracker) processExtended(c *conversation, forward bool, unit *pcapng.Un
 	}
 }
 
-// processExtPacket processes one packet: b is its recorded part, and truncated the number of unrecorded bytes after b.
+// processExtPacket processes one packet. b is its recorded part, and truncated is the number of bytes after b that were
+// not recorded.
 func (t *Tracker) processExtPacket(c *conversation, forward bool, u *pcapng.Unit, b []byte,
 	truncated int) protocol.Defect {
 	event := t.newEvent(u, b)
@@ -220,7 +221,7 @@ func (e *Event) dropReason() string {
 	return ""
 }
 
-// hasBadByte reports whether the defect is in one byte of the header.
+// hasBadByte reports whether the defect concerns one particular byte of the header.
 func (e *Event) hasBadByte() bool {
 	if e.Kind != BadEvent {
 		return false

@@ -20,7 +20,7 @@ const (
 	maxOpenMessages = 1 << 17
 )
 
-// extFlow tracks the packets from one address to another, and the messages sent in this direction.
+// extFlow tracks the packets sent from one address to another, and the messages that these packets carry.
 type extFlow struct {
 	tracker         *Tracker
 	from, to        netip.AddrPort
@@ -34,19 +34,20 @@ type extFlow struct {
 	// hellos counts the HELLOs that name no session of the peer. lastHello is the time of the last one.
 	hellos    packetSample
 	lastHello time.Time
-	// back is the opposite direction. plainBack is the opposite direction in the other profiles.
+	// back is the flow in the opposite direction. plainBack is the opposite flow of the other profiles.
 	back      *extFlow
 	plainBack *flow
-	// knownLosses counts the packets that joined recordings prove lost. The last one was lost between vantage points
-	// lostFrom and lostTo.
+	// knownLosses counts the packets that were lost according to joined recordings. The last of them was lost between
+	// the vantage points lostFrom and lostTo.
 	knownLosses      packetSample
 	lostFrom, lostTo string
 	isClosed         bool
-	// hasGaps is true if the recorder cut off packets of the pair entirely, so that a missing packet proves no loss.
+	// hasGaps is true if the recorder cut off some packets of the pair entirely, in which case a missing packet does
+	// not prove a loss.
 	hasGaps bool
 }
 
-// packetSample counts packets and keeps the numbers of the first ones.
+// packetSample counts packets and keeps the numbers of the first few as examples.
 type packetSample struct {
 	n     int64
 	list  []int64
@@ -113,7 +114,7 @@ func (f *extFlow) onPacket(event *Event, back *extFlow) {
 	case event.Retransmitted && seen:
 		f.retransmitted.add(event)
 	case event.Retransmitted:
-		// The original of this retransmission is not in the recording.
+		// The packet that this one retransmits is not in the recording.
 		f.counts.Lost++
 		f.lost.add(event)
 	case seen:
@@ -138,7 +139,8 @@ func (f *extFlow) onPacket(event *Event, back *extFlow) {
 	}
 }
 
-// enterSession records the session of a packet. It returns false for an earlier session, whose packets ranks drop.
+// enterSession records the session of a packet. It returns false if the packet belongs to an earlier session, because
+// ranks drop such packets.
 func (f *extFlow) enterSession(event *Event, back *extFlow) bool {
 	header := &event.Extended.Header
 	if header.Session == f.session {
@@ -185,7 +187,7 @@ func (f *extFlow) onRequestOrData(event *Event) {
 	f.finishIfComplete(msg)
 }
 
-// onClear handles a CLEAR_TO_SEND, the answer to a SEND_REQUEST of this flow.
+// onClear handles a CLEAR_TO_SEND, which answers a SEND_REQUEST of this flow.
 func (f *extFlow) onClear(event *Event) {
 	h := &event.Extended.Header
 	m := f.openMessages[h.Message]
@@ -196,7 +198,7 @@ func (f *extFlow) onClear(event *Event) {
 	f.finishIfComplete(m)
 }
 
-// onError handles an ERROR sent in direction f.
+// onError handles an ERROR packet sent in the direction of flow f.
 func (f *extFlow) onError(event *Event, back *extFlow) {
 	header := &event.Extended.Header
 	switch header.Code() {
@@ -266,7 +268,7 @@ func (f *extFlow) endMessage(m *extMessage, o Outcome) {
 	f.tracker.extOpenMessages--
 }
 
-// dropOpen ends all open messages, with outcome SessionEnded.
+// dropOpen ends all open messages with the outcome SessionEnded.
 func (f *extFlow) dropOpen() {
 	f.reportAll(SessionEnded)
 	f.counts.Ended += int64(len(f.openMessages))

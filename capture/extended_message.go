@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ExtendedMessage is a message of the extended profile as the recording shows it.
+// ExtendedMessage is a message of the extended profile, as far as the recording shows it.
 type ExtendedMessage struct {
 	Src, Dst int
-	// Number is the number of the message in its session.
+	// Number is the number of the message within its session.
 	Number    uint32
 	Comm, Tag uint32
 	Bytes     int64
@@ -34,7 +34,7 @@ const (
 	MessageOpen     Outcome = "open at the end"
 )
 
-// report passes a message that ends with the current packet to OnExtended.
+// report passes a message to OnExtended, because the current packet ends it.
 func (f *extFlow) report(msg *extMessage, outcome Outcome) {
 	if f.tracker.opts.OnExtended == nil {
 		return

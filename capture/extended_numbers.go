@@ -4,7 +4,7 @@ package capture
 // twice the usual window of 512 packets.
 const numberWindow = 1024
 
-// numberSet remembers which packet numbers of a session were recorded.
+// numberSet remembers which packet numbers of a session appeared in the recording.
 type numberSet struct {
 	begun   bool
 	highest uint32
@@ -15,8 +15,8 @@ func (s *numberSet) bit(n uint32) (word *uint64, mask uint64) {
 	return &s.bits[n%numberWindow/64], 1 << (n % 64)
 }
 
-// add adds n. seen is true if n was added before or is too old to decide. behind is true if a higher number was added
-// before.
+// add adds the packet number n. seen is true if n was added before, or is too old to decide whether it was. behind is
+// true if a higher number was added before.
 func (s *numberSet) add(n uint32) (seen, behind bool) {
 	if !s.begun {
 		s.begun, s.highest = true, n

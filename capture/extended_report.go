@@ -14,7 +14,7 @@ import (
 type ExtendedPair struct {
 	Src uint32 `json:"src"`
 	Dst uint32 `json:"dst"`
-	// Sessions counts the sessions of the source with the destination.
+	// Sessions counts the sessions that the source rank has had with the destination rank.
 	Sessions int64 `json:"sessions"`
 	Packets  int64 `json:"packets"`
 	Acks     int64 `json:"acks"`
@@ -46,7 +46,7 @@ type ExtendedPair struct {
 	Unrecorded int64 `json:"unrecorded,omitempty"`
 }
 
-// extendedFlows returns the flows of the extended profile in a deterministic order.
+// extendedFlows returns the flows of the extended profile in an order that is the same in every run.
 func (t *Tracker) extendedFlows() []*extFlow {
 	var flows []*extFlow
 	for _, c := range t.convs {
@@ -133,7 +133,8 @@ func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {
 	f.tracker.addFinding(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).setPackets(s.list)
 }
 
-// reportOpen reports messages that no receive matched, and matched messages that are incomplete.
+// reportOpen reports two kinds of open messages: those that no receive matched, and those that were matched but are
+// incomplete.
 func (f *extFlow) reportOpen() {
 	var unmatched, incomplete []*extMessage
 	for _, m := range f.openMessages {
@@ -147,12 +148,12 @@ func (f *extFlow) reportOpen() {
 	f.reportMessages(StillWaiting, incomplete, f.incompleteText)
 }
 
-// reportMessages reports the messages of list, which share an outcome, as one finding.
+// reportMessages reports all messages in list as one finding. The messages have the same outcome.
 func (f *extFlow) reportMessages(kind FindingKind, list []*extMessage, describe func(*extMessage) string) {
 	if len(list) == 0 {
 		return
 	}
-	// Sort by packet number, which increases with time. Message numbers wrap around.
+	// Sort by packet number, which increases with time, because message numbers wrap around.
 	slices.SortFunc(list, func(a, b *extMessage) int { return cmp.Compare(a.firstPacket, b.firstPacket) })
 	text := describe(list[0])
 	if more := len(list) - 1; more > 0 {

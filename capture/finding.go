@@ -15,7 +15,7 @@ func (t *Tracker) addFinding(kind FindingKind, e *Event, format string, args ...
 	return f
 }
 
-// addMessageFinding creates a finding about a message and its retransmissions.
+// addMessageFinding creates a finding about a message. The finding includes the message's retransmissions.
 func (t *Tracker) addMessageFinding(kind FindingKind, msg *message, format string, args ...any) {
 	at := msg.lastRetransmit
 	if at.IsZero() {
@@ -27,7 +27,8 @@ func (t *Tracker) addMessageFinding(kind FindingKind, msg *message, format strin
 	})
 }
 
-// relateTo adds a message to the finding. The given packets, if any, replace the finding's list of packets.
+// relateTo adds a message to those that the finding concerns. The given packets, if any, replace the finding's list of
+// packets.
 func (f *Finding) relateTo(m *message, packets ...int64) {
 	f.Messages = appendNew(f.Messages, m.ID)
 	if len(packets) > 0 {
@@ -47,7 +48,7 @@ func appendNew(list []int64, n int64) []int64 {
 	return append(list, n)
 }
 
-// emitFindings passes the findings of the last unit to OnFinding.
+// emitFindings passes the findings caused by the last unit to OnFinding.
 func (t *Tracker) emitFindings() {
 	for i, f := range t.pending {
 		if t.opts.OnFinding != nil {
@@ -58,8 +59,8 @@ func (t *Tracker) emitFindings() {
 	t.pending = t.pending[:0]
 }
 
-// holdUnsolicited holds back the last finding, about a CLEAR_TO_SEND or ACK that the sender did not expect. The packet
-// may have wedged the sender if that is an FPGA; reportWait then reports the wedged node instead.
+// holdUnsolicited holds back the last finding, which reports a CLEAR_TO_SEND or ACK that the sender did not expect. If
+// the sender is an FPGA, the packet may have wedged it; reportWait then reports the wedged node instead.
 func (f *flow) holdUnsolicited() {
 	n := len(f.tracker.pending)
 	if n == 0 {
@@ -70,7 +71,8 @@ func (f *flow) holdUnsolicited() {
 	f.tracker.pending = f.tracker.pending[:len(f.tracker.pending)-1]
 }
 
-// reportUnsolicited reports the held finding, if any, because the packet did not wedge the sender.
+// reportUnsolicited reports the finding held back by holdUnsolicited, if any, because the packet did not wedge the
+// sender.
 func (f *flow) reportUnsolicited() {
 	if f.unsolicited != nil {
 		f.tracker.pending = append(f.tracker.pending, f.unsolicited)

@@ -21,17 +21,18 @@ type flow struct {
 	tracker  *Tracker
 	from, to netip.AddrPort
 	reverse  *flow // the messages of the other direction
-	// pair is the state machine of a live receiver. It determines the position of a datagram's payload in the message.
+	// pair is the state machine that a live receiver would run. It determines the position of a datagram's payload in
+	// the message.
 	pair      *handshake.Pair
 	node      *identity // the node at from
 	hasSent   bool      // a message has been seen
 	lastHeard time.Time // time of its last recorded datagram
-	// ipFragments is true once the tracker reported the flow's IP fragmentation. ackedLen is the length of the longest
+	// ipFragments is true once IP fragmentation of this flow was reported. ackedLen is the length of the longest
 	// datagram in all acknowledged messages.
 	ipFragments bool
 	ackedLen    int
-	// lateRequest is a SEND_REQUEST seen while the current message lacks its ACK. It is either a late copy of the
-	// current message's SEND_REQUEST or the first packet of the next message.
+	// lateRequest is a SEND_REQUEST seen before the ACK of the current message. It is either a late copy of the current
+	// message's SEND_REQUEST or the first packet of the next message.
 	lateRequest *Event
 
 	msg            *message // in progress
@@ -39,21 +40,22 @@ type flow struct {
 	retransmitting bool     // DATA of previous is being retransmitted
 	// minNumber is one more than the number of the last revoked SEND_REQUEST.
 	minNumber uint32
-	// earlyClears describes the CLEAR_TO_SENDs that answer no SEND_REQUEST recorded so far.
+	// earlyClears describes the CLEAR_TO_SEND packets for which no SEND_REQUEST has been recorded so far.
 	earlyClears earlyClears
 	// lastChecksum and lastLength are the checksum and length of the last continuation datagram. sums is reusable
 	// memory for the checksums of a message.
 	lastChecksum uint32
 	lastLength   int
 	sums         []uint32
-	// unsolicited is the held finding about a CLEAR_TO_SEND or ACK that may have wedged the sender (trap 2).
+	// unsolicited is the finding held back about a CLEAR_TO_SEND or ACK that may have wedged the sender (trap 2 of the
+	// protocol document).
 	unsolicited *Finding
 
 	acts   []handshake.Action
 	header [protocol.HeaderLen]byte
 }
 
-// earlyClears describes CLEAR_TO_SENDs that answer no recorded SEND_REQUEST.
+// earlyClears describes CLEAR_TO_SEND packets for which no SEND_REQUEST was recorded.
 type earlyClears struct {
 	n           int
 	first, last time.Time
@@ -93,7 +95,7 @@ func (f *flow) expectsPayload(unit *pcapng.Unit, header protocol.Header, defect 
 	return true
 }
 
-// current returns the message to which payload without a header would belong.
+// current returns the message to which a payload without a header would belong.
 func (f *flow) current() *message {
 	if f.retransmitting {
 		return f.previous
@@ -136,8 +138,8 @@ func (f *flow) startMessage(event *Event) {
 	}
 }
 
-// startLateMessage starts the next message with lateRequest, because the sender continues with that message. It infers
-// that the ACK of the current message is not in the recording.
+// startLateMessage starts the next message with lateRequest. It infers that the ACK of the current message is not in
+// the recording, because the sender has moved on to the next message.
 func (f *flow) startLateMessage(e *Event) {
 	late, msg := f.lateRequest, f.msg
 	if late == nil || msg == nil {
@@ -160,7 +162,7 @@ func (f *flow) markLateDuplicate() {
 }
 
 // onRepeatedRequest handles a SEND_REQUEST that arrives while a message is in progress. It returns false if the
-// SEND_REQUEST begins a new message.
+// SEND_REQUEST belongs to a new message.
 func (f *flow) onRepeatedRequest(msg *message, event *Event) bool {
 	since := event.Time.Sub(msg.lastRequest)
 	if msg.clearRevoked && msg.state == requested { // its CLEAR_TO_SEND was revoked
@@ -278,7 +280,7 @@ func (f *flow) onClear(event *Event) {
 	msg.lastClear = event.Time
 }
 
-// assignEarlyClears adds the early CLEAR_TO_SENDs to the message that they cleared.
+// assignEarlyClears adds the early CLEAR_TO_SEND packets to the message that they answered.
 func (f *flow) assignEarlyClears(msg *message) {
 	msg.state, msg.clear, msg.lastClear = cleared, f.earlyClears.first, f.earlyClears.last
 	msg.Retransmissions += f.earlyClears.n - 1
@@ -307,7 +309,7 @@ func (f *flow) onAck(event *Event) {
 		event.Reason = handshake.ReasonSourceRank
 		return
 	case msg == nil && f.retransmitting:
-		// This is the ACK of the last message's retransmission.
+		// This ACK answers a retransmission of the last message.
 		f.retransmitting = false
 		f.recordArrival(f.previous, event, protocol.Ack)
 		f.onRetransmission(f.previous, event)
@@ -356,7 +358,7 @@ func (f *flow) markDuplicate(msg *message, event *Event) {
 		event.Header.Type == protocol.Data, true)
 	harm := ""
 	if event.Header.Type == protocol.Data && msg.isFragmented() {
-		// The duplicate explains all surplus payload from here on.
+		// From here on, this duplicate explains all surplus payload.
 		msg.explained = true
 		msg.setProblem("DATA was delivered twice")
 		harm = fmt.Sprintf(", and has %d datagrams", f.shape().NumDatagrams(msg.Words)) +
@@ -370,7 +372,7 @@ func (f *flow) markDuplicate(msg *message, event *Event) {
 		event.Packet)
 }
 
-// checkDatatype compares the datatype of an answer with the datatype of the request.
+// checkDatatype checks that an answer names the same datatype as the request.
 func (f *flow) checkDatatype(msg *message, event *Event) {
 	call := event.Header.Call
 	if call.IsRecv() {

@@ -11,19 +11,19 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// knownLoss is a packet that joined recordings prove lost between vantage points from and to.
+// knownLoss is a packet that was lost between the vantage points from and to, as joined recordings prove.
 type knownLoss struct {
 	packet         int64
 	what, from, to string
 }
 
-// Names of a lost continuation datagram, and of a lost datagram with the DATA header.
+// Names used for a lost continuation datagram, and for a lost datagram with the DATA header.
 const (
 	dataDatagram      = "a datagram of DATA"
 	firstDataDatagram = "the first datagram of DATA"
 )
 
-// recordLoss records a lost packet of the message.
+// recordLoss records that a packet of the message was lost.
 func (m *message) recordLoss(event *Event, what string) {
 	if len(m.knownLosses) < maxPackets {
 		m.knownLosses = append(m.knownLosses, knownLoss{event.Packet, what, event.Trail.From, event.Trail.To})
@@ -88,8 +88,8 @@ func (t *Tracker) reportUnrecorded() {
 	}
 }
 
-// knownLossText lists the lost packets of the message, grouped by name and by the two vantage points they were lost
-// between.
+// knownLossText lists the lost packets of the message, grouped by name and by the two vantage points between which they
+// were lost.
 func (m *message) knownLossText() string {
 	var texts []string
 	for i, loss := range m.knownLosses {
@@ -120,7 +120,7 @@ func (f *flow) findKnownLosses(m *message) {
 		m.ID, m.Src, m.Dst, m.knownLossText(), f.retransmissionText(m))
 }
 
-// isLastPacketLost reports whether the last packet of the message was lost, which explains the wait.
+// isLastPacketLost reports whether the wait is explained by the loss of the message's last packet.
 func (m *message) isLastPacketLost() bool {
 	return len(m.knownLosses) > 0 && m.knownLosses[len(m.knownLosses)-1].packet >= m.lastPacket
 }

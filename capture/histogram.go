@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// perOctave is the number of buckets per power of two. It limits the error of quantiles to 3.2 %.
+// perOctave is the number of buckets for each power of two. This resolution limits the error of quantiles to 3.2 %.
 const perOctave = 32
 
-// exactMessages is the maximum number of messages in a recording for which quantiles are exact.
+// exactMessages is the largest number of messages in a recording for which quantiles are still exact.
 const exactMessages = 1_000_000
 
 // histogram counts durations in buckets, in constant memory. Until dropSamples is called, it also stores every
 // duration. It allocates octaves on demand, so that thousands of histograms need little memory.
 type histogram struct {
-	// durations contains every duration added, unless isApproximate is true.
+	// durations contains every duration added so far, unless isApproximate is true.
 	durations     []time.Duration
 	isApproximate bool
 	count         uint64
@@ -43,7 +43,7 @@ func (h *histogram) add(d time.Duration) {
 // dropSamples discards the stored durations; quantiles are approximate from then on.
 func (h *histogram) dropSamples() { h.durations, h.isApproximate = nil, true }
 
-// quantiles returns the quantiles: exact (nearest rank), or within 3.2 % after dropSamples.
+// quantiles returns the quantiles of the durations. They are exact (nearest rank), or within 3.2 % after dropSamples.
 func (h *histogram) quantiles() Quantiles {
 	q := Quantiles{Count: h.count, Max: h.max.Seconds(), Approximate: h.isApproximate}
 	at := h.quantile
@@ -63,8 +63,8 @@ func (h *histogram) quantiles() Quantiles {
 // nearestRank returns the index of quantile q among n sorted values; n is at least 1.
 func nearestRank(q float64, n uint64) uint64 { return max(uint64(math.Ceil(q*float64(n))), 1) - 1 }
 
-// bucket returns the octave of a duration (its power of two) and the bucket in it (the five bits after the leading
-// one).
+// bucket returns the place of a duration in the histogram: its octave (the power of two) and the bucket within the
+// octave (the five bits after the leading one).
 func bucket(d time.Duration) (octave, b int) {
 	n := uint64(d)
 	if n < perOctave {
@@ -74,7 +74,7 @@ func bucket(d time.Duration) (octave, b int) {
 	return octave, int(n>>(octave-5)) & (perOctave - 1)
 }
 
-// quantile returns the upper edge of the bucket that contains quantile q, at most the maximum of all durations.
+// quantile returns the upper edge of the bucket that contains quantile q, but not more than the longest duration.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0
@@ -94,7 +94,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return h.max
 }
 
-// edge returns the upper edge of a bucket.
+// edge returns the upper edge of a bucket, which is the longest duration that falls in it.
 func edge(octave, b int) time.Duration {
 	if octave == 0 {
 		return time.Duration(b)

@@ -24,7 +24,7 @@ type identity struct {
 	// sourceRank is the source rank in the node's packets. It is valid if hasSent is true.
 	sourceRank uint32
 	hasSent    bool
-	// addressedAs is the destination rank in the first packet to the node. It is valid if wasAddressed is true.
+	// addressedAs is the destination rank in the first packet sent to the node. It is valid if wasAddressed is true.
 	addressedAs  uint32
 	wasAddressed bool
 	// misaddressed is true if a packet to the node named a rank other than the node's own.
@@ -37,7 +37,7 @@ type identity struct {
 	keepsRequesting bool
 }
 
-// rankKey is a rank as addressed by the node at viewer.
+// rankKey identifies a rank as seen by the node at address viewer.
 type rankKey struct {
 	viewer netip.AddrPort
 	rank   uint32
@@ -47,7 +47,7 @@ func newIdentities() identities {
 	return identities{addrs: map[rankKey]netip.AddrPort{}, nodes: map[netip.AddrPort]*identity{}}
 }
 
-// node returns the identity of the node at an address.
+// node returns what is known about the node at an address.
 func (i *identities) node(at netip.AddrPort) *identity {
 	n := i.nodes[at]
 	if n == nil {
@@ -59,7 +59,8 @@ func (i *identities) node(at netip.AddrPort) *identity {
 	return n
 }
 
-// address returns the address of a rank as known to the node at address at, or the zero AddrPort.
+// address returns the address that a rank has for the node at address at. It returns the zero AddrPort if the address
+// is unknown.
 func (i *identities) address(rank uint32, at netip.AddrPort) netip.AddrPort {
 	return i.addrs[rankKey{at, rank}]
 }
@@ -100,7 +101,8 @@ func (t *Tracker) checkRanks(event *Event, from, to *flow) *conversation {
 	return nil
 }
 
-// checkRank reports, once for each node, that packets sent to it name a rank other than its own.
+// checkRank reports packets that name a destination rank other than the rank of the node they are sent to. It reports
+// each node only once.
 func (t *Tracker) checkRank(e *Event, n *identity, named uint32, at netip.AddrPort) {
 	if n.misaddressed || !n.hasSent || !n.wasAddressed || n.sourceRank == named {
 		return
@@ -140,7 +142,7 @@ func (i *identities) recordRetransmits(from netip.AddrPort, n int) {
 	}
 }
 
-// isFPGA reports whether the node at an address pads its payload as the MPE does.
+// isFPGA reports whether the node at an address pads its payload, as only the MPE of an FPGA does.
 func (i *identities) isFPGA(at netip.AddrPort) bool { return i.node(at).firstPadded != 0 }
 
 // harmText describes the damage that a second DATA header, or a copy of a datagram, does to a fragmented message: a

@@ -17,16 +17,16 @@ import (
 type JoinInfo struct {
 	// Vantages lists the vantage points in the order of their first files in the call of OpenFiles.
 	Vantages []VantagePoint `json:"vantages"`
-	// Packets is the number of distinct ZRLMPI packets. Common is the number of packets recorded at more than one
-	// vantage point.
+	// Packets is the number of different ZRLMPI packets in all recordings. Common is the number of those that were
+	// recorded at more than one vantage point.
 	Packets int64 `json:"packets"`
 	Common  int64 `json:"common"`
 	// Missing counts packets recorded at one vantage point but not at the next one, although the next one was
 	// recording. They were lost either on the path between the two or by the second recorder.
 	Missing []MissingPackets `json:"missing,omitempty"`
-	// OneWay lists flows missing at a vantage point that recorded packets of the opposite direction.
+	// OneWay lists the flows that one vantage point lacks although it recorded packets of the opposite direction.
 	OneWay []OneWayFlow `json:"one_way,omitempty"`
-	// Undecided counts packets whose fate is unknown because too many were in flight.
+	// Undecided counts packets whose fate is unknown because too many packets were in flight.
 	Undecided int64 `json:"undecided,omitempty"`
 }
 
@@ -53,7 +53,7 @@ type Clock struct {
 	Uncertainty *float64 `json:"uncertainty_seconds"`
 	// Drift is the rate difference in seconds per second. It is positive if the clock runs faster than the reference.
 	Drift float64 `json:"drift"`
-	// Packets is the number of packets used for the comparison.
+	// Packets is the number of packets used to compare the two clocks.
 	Packets int `json:"packets"`
 }
 
@@ -68,8 +68,8 @@ type MissingPackets struct {
 type OneWayFlow struct {
 	Src string `json:"src_address"`
 	Dst string `json:"dst_address"`
-	// In is a file that contains packets of the flow. NotIn is a file that contains only packets of the opposite
-	// direction.
+	// In is a file that contains packets of the flow. NotIn is a file that lacks them and contains only packets of the
+	// opposite direction.
 	In      string `json:"in"`
 	NotIn   string `json:"not_in"`
 	Packets int64  `json:"packets"`
@@ -156,8 +156,8 @@ type vantageReader struct {
 	shortNames map[*survey]string
 	files      []*survey // still to be read
 	src        *source
-	// unit is the next packet, except for a TCP segment, which is in src.decoder.segment. refTime is the time of the
-	// packet or segment on the reference clock.
+	// unit is the next packet of the vantage point. If the packet is a TCP segment, src.decoder.segment holds it
+	// instead. refTime is the time of the packet or segment on the reference clock.
 	unit      pcapng.Unit
 	result    decodeResult
 	refTime   int64
@@ -204,8 +204,8 @@ func (r *vantageReader) advance() error {
 	}
 }
 
-// openFile opens the file s. It makes src convert the times of notes to the reference clock before it passes them to
-// OnNote.
+// openFile opens the file s of a vantage point. It also makes src convert the times of notes to the reference clock
+// before passing them to OnNote.
 func (r *vantageReader) openFile(s *survey) (err error) {
 	options := r.opts
 	if note := options.OnNote; note != nil {

@@ -44,7 +44,7 @@ func (j *JoinInfo) Lines() []string {
 	return lines
 }
 
-// text describes the difference between the clock and the reference.
+// text describes the difference between this clock and the reference clock.
 func (c *Clock) text() string {
 	way := "ahead"
 	if c.Offset < 0 {

@@ -18,7 +18,7 @@ const (
 	filterVLANTags = 2
 )
 
-// portRange is a range of ports, both ends included.
+// portRange is a range of ports that includes both of its ends.
 type portRange struct{ from, to uint16 }
 
 // portRanges merges adjacent ports.
@@ -90,8 +90,8 @@ var (
 	filterPass = bpf.RetConstant{Val: pcapng.MaxPacket}
 )
 
-// filterIPv4 returns a filter for an IPv4 packet at offset ip. Execution never falls through to the instructions after
-// it.
+// filterIPv4 returns filter instructions for an IPv4 packet at offset ip. Execution never falls through to the
+// instructions after them.
 func filterIPv4(ip uint32, ranges []portRange) []bpf.Instruction {
 	ports := filterPorts(ip, ranges)
 	return append([]bpf.Instruction{
@@ -106,7 +106,7 @@ func filterIPv4(ip uint32, ranges []portRange) []bpf.Instruction {
 	}, ports...)
 }
 
-// filterIPv6 returns a filter for an IPv6 packet at offset ip. It passes packets with extension headers.
+// filterIPv6 returns filter instructions for an IPv6 packet at offset ip. They pass packets with extension headers.
 func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	ports := filterPorts(ip, ranges)
 	load := bpf.LoadAbsolute{Off: ip + 6, Size: 1}
@@ -124,8 +124,8 @@ func filterIPv6(ip uint32, ranges []portRange) []bpf.Instruction {
 	}, ports...)
 }
 
-// filterPorts returns a filter for the ports of a packet. The IP header is at offset ip, and register X holds its
-// length.
+// filterPorts returns filter instructions for the ports of a packet. The IP header is at offset ip, and register X
+// holds its length.
 func filterPorts(ip uint32, ranges []portRange) []bpf.Instruction {
 	if ranges == nil {
 		return []bpf.Instruction{filterPass}

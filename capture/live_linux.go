@@ -35,7 +35,8 @@ type liveReader struct {
 	buf          []byte
 	oob          []byte
 	drops        atomic.Int64
-	// closed is set by Close, because a closed RawConn returns an error that only the standard library can recognize.
+	// closed is set by Close. It is needed because a closed RawConn returns an error that only the standard library can
+	// recognize.
 	closed atomic.Bool
 }
 
@@ -82,7 +83,8 @@ func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 	if loopback || len(iface.HardwareAddr) == 6 {
 		kind, reader.link = unix.SOCK_RAW, pcapng.LinkEthernet
 	}
-	// Protocol 0 receives nothing until the filter is set and the socket is bound.
+	// A socket with protocol 0 receives nothing. No packet must arrive before the filter is set and the socket is
+	// bound.
 	fd, err := unix.Socket(unix.AF_PACKET, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
@@ -110,7 +112,7 @@ func (o Options) setUp(fd, iface int, ethernet bool) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
 		return os.NewSyscallError("ask for time stamps", err)
 	}
-	// A smaller buffer is not an error: lost packets are counted.
+	// A smaller buffer than requested is not an error, because lost packets are counted.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, liveBuffer) != nil {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, liveBuffer) //nolint:errcheck // see above
 	}
@@ -162,7 +164,7 @@ func (l *liveReader) Next(rec *pcapng.Record) error {
 	}
 }
 
-// stamp returns the kernel's time stamp of a packet.
+// stamp returns the kernel's time stamp of a packet, or the current time if there is none.
 func stamp(oob []byte) time.Time {
 	if len(oob) >= unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))) {
 		ts := (*unix.Timespec)(unsafe.Pointer(&oob[unix.CmsgSpace(0)]))
@@ -171,7 +173,7 @@ func stamp(oob []byte) time.Time {
 	return time.Now().UTC()
 }
 
-// dropped returns the number of packets dropped by the kernel so far.
+// dropped returns the number of packets that the kernel has dropped so far.
 func (l *liveReader) dropped() int64 {
 	l.conn.Control(func(fd uintptr) { //nolint:errcheck // if closed, the count is unchanged
 		// Reading the statistics resets the kernel's counters.

@@ -13,7 +13,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// Limits on the packets that the merger holds while other recordings may still show them.
+// Limits on the packets that the merger holds while it waits for sightings in other recordings.
 const (
 	// mergeWindow is the maximum delay of a packet between two vantage points. A packet not seen within this time
 	// counts as lost.
@@ -22,7 +22,7 @@ const (
 	maxHeldData = 64 << 20
 	// minMergeWindow replaces mergeWindow if more than maxHeld packets or maxHeldData bytes would be held.
 	minMergeWindow = 20 * time.Millisecond
-	// recentWindow is the maximum time by which a copy may follow its original.
+	// recentWindow is the maximum time after the delivery of a packet within which an equal packet counts as its copy.
 	recentWindow = 2 * time.Second
 )
 
@@ -63,7 +63,7 @@ type merger struct {
 	trail         pcapng.Trail
 }
 
-// mergedFlow is a flow and the vantage points on its path.
+// mergedFlow is a flow together with the vantage points on its path.
 type mergedFlow struct {
 	flowKey
 	hash uint64
@@ -80,7 +80,7 @@ type hop struct {
 	delay   int64
 }
 
-// heldPacket is a packet held by the merger.
+// heldPacket is a packet that the merger holds until its fate is decided.
 type heldPacket struct {
 	unit      pcapng.Unit
 	data      []byte
@@ -100,7 +100,7 @@ type delivery struct {
 	at  int64
 }
 
-// maxVantages is the maximum number of vantage points, each of which needs a bit in heldPacket.seenMask.
+// maxVantages limits the number of vantage points, because each needs a bit in heldPacket.seenMask.
 const maxVantages = 64
 
 func newMerger(options Options, files []*survey, list []*vantage, links map[[2]int]*clockLink, prefix int) (*merger,
@@ -227,8 +227,8 @@ func (m *merger) flowOrder(key flowKey, link *clockLink, base, other int) (first
 	return first, delay
 }
 
-// isNearerToDst reports whether vantage point near is nearer to the destination of a flow than vantage point away: only
-// near recorded packets from the destination.
+// isNearerToDst reports whether the vantage point near is closer to the destination of a flow than the vantage point
+// away. This is known if only near recorded packets from the destination.
 func (m *merger) isNearerToDst(k flowKey, near, away int) bool {
 	return m.vantages[near].datagrams(k.reverse()) > 0 && m.vantages[away].datagrams(k.reverse()) == 0
 }
@@ -304,7 +304,8 @@ func (m *merger) setEndError() {
 	}
 }
 
-// addDatagram handles a datagram from a vantage point: a new sighting of a pending packet, or a new packet.
+// addDatagram handles a datagram from a vantage point: either another sighting of a packet that is pending, or a new
+// packet.
 func (m *merger) addDatagram(reader *vantageReader, unit *pcapng.Unit, id uint16) {
 	reader.datagrams++
 	f := m.lookUpFlow(flowKey{unit.Src, unit.Dst})
@@ -327,8 +328,8 @@ func (m *merger) addDatagram(reader *vantageReader, unit *pcapng.Unit, id uint16
 	}
 }
 
-// addSighting adds a sighting of a packet. It returns the number of bytes by which this recording extends a truncated
-// packet.
+// addSighting records that a vantage point saw a packet. It returns the number of bytes by which this recording extends
+// the packet if other recordings truncated it.
 func (p *heldPacket) addSighting(r *vantageReader, unit *pcapng.Unit) int {
 	p.sightings = append(p.sightings, pcapng.Sighting{Recording: r.name, Packet: unit.Packet,
 		Time: time.Unix(0, r.refTime).UTC()})
@@ -535,7 +536,7 @@ func (m *merger) recordDelivery(held *heldPacket) {
 	m.deliveries = append(m.deliveries, delivery{held.copyKey(), held.firstTime})
 }
 
-// copyKey returns a key shared only by copies of a packet with an IP identification.
+// copyKey returns a key that a packet with an IP identification shares only with its copies.
 func (p *heldPacket) copyKey() uint64 { return keyWithID(p.key, p.ipID) }
 
 // nameAt returns the name of the file that was being recorded at a vantage point when a packet passed.
@@ -551,7 +552,7 @@ func (m *merger) nameAt(vantage int, p *heldPacket) string {
 	return name
 }
 
-// countMissing counts a packet that is in recording from but not in recording to.
+// countMissing counts a packet that is missing from recording to although recording from contains it.
 func (m *merger) countMissing(from, to string) {
 	for _, l := range m.missing {
 		if l.From == from && l.To == to {

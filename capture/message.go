@@ -42,15 +42,16 @@ type message struct {
 	inferredLoss                             string // name of a packet that must have been lost
 	problem                                  string
 	clearedByStale, crossed, hasTypeMismatch bool
-	// requestNumber is the number of the message's SEND_REQUEST (P28). clearRevoked is true from the revocation of the
-	// CLEAR_TO_SEND to the next SEND_REQUEST. requestRevoked is true if the SEND_REQUEST was revoked.
+	// requestNumber is the number of the message's SEND_REQUEST (P28). clearRevoked is true while the last
+	// CLEAR_TO_SEND is revoked and no new SEND_REQUEST has followed. requestRevoked is true if the SEND_REQUEST was
+	// revoked.
 	requestNumber                uint32
 	clearRevoked, requestRevoked bool
 	explained, reported          bool
 	// nextCall and nextCallPacket are the time and packet of the sender's next call, if this call was never cleared.
 	nextCall       time.Time
 	nextCallPacket int64
-	// requestSends and dataSends track the sender's transmissions of SEND_REQUEST and DATA.
+	// requestSends and dataSends record when the sender transmitted SEND_REQUEST and DATA.
 	requestSends, dataSends retransmissions
 	dataProgress            dataProgress
 	// progressAtLoss is the progress of DATA when the loss of a datagram was detected. isCompared is true once a
@@ -70,7 +71,7 @@ type message struct {
 	lostDataHeaders int
 	arrivedRequest  int64
 	arrivedIn       string
-	// arrivals counts, by type, the packets with a header that were not proved lost.
+	// arrivals counts the packets with a header that were not proved lost, by packet type.
 	arrivals [protocol.Error + 1]int
 }
 
@@ -95,7 +96,7 @@ func (r *retransmissions) recordSend(at time.Time) {
 	r.last = at
 }
 
-// newMessage begins a message, whose first packet is event.
+// newMessage begins a message with its first packet, event.
 func (f *flow) newMessage(event *Event) *message {
 	f.reportLast()
 	f.tracker.messages++
@@ -139,21 +140,22 @@ func (f *flow) onRetransmission(msg *message, event *Event) {
 		event.Header.Type == protocol.Data, true)
 }
 
-// inferLoss records a packet that must have been lost. Only the first loss counts, because it caused the others.
+// inferLoss records that a packet must have been lost. It records only the first loss, because later ones are its
+// consequences.
 func (m *message) inferLoss(what string) {
 	if m.inferredLoss == "" {
 		m.inferredLoss = what
 	}
 }
 
-// setProblem records a problem of the message. It keeps an earlier problem.
+// setProblem records a problem of the message, unless an earlier one was recorded.
 func (m *message) setProblem(text string) {
 	if m.problem == "" {
 		m.problem = text
 	}
 }
 
-// addStep adds a packet to the steps of the message.
+// addStep adds a packet to the list of the message's steps.
 func (m *message) addStep(event *Event, typ string, fromSender, retransmitted bool) {
 	event.Message, m.lastPacket = m.ID, event.Packet
 	switch event.fate() {
@@ -231,7 +233,7 @@ func (f *flow) reportLast() {
 	f.reportMessage(msg)
 }
 
-// lossText describes how much of a message arrived although a datagram was lost.
+// lossText describes how much of a message arrived in spite of a lost datagram.
 func (f *flow) lossText(msg *message) string {
 	switch {
 	case msg.progressAtLoss != nil:

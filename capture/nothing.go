@@ -31,7 +31,7 @@ func (s *Stats) ExplainEmpty() string {
 		formatCount(s.Packets, "packet"))
 }
 
-// ignoredAdvice returns advice about the most frequent reason for ignored packets.
+// ignoredAdvice returns advice for the user about the most frequent reason for which packets were ignored.
 func (s *Stats) ignoredAdvice() string {
 	most := ""
 	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {

@@ -44,10 +44,11 @@ func (t *Tracker) OpenWaits(atLeast time.Duration) []OpenWait {
 	return list
 }
 
-// isUnmatched reports whether no receive has matched the message.
+// isUnmatched reports whether the message still waits for a receive that matches it.
 func (m *extMessage) isUnmatched() bool { return m.requestSeen && !m.cleared && m.receivedBytes == 0 }
 
-// unmatchedText and incompleteText describe the wait for a message.
+// unmatchedText and incompleteText describe the wait for an open message: one that no receive has matched, and one of
+// which bytes are missing.
 func (f *extFlow) unmatchedText(m *extMessage) string {
 	return fmt.Sprintf("rank %d has waited %v for CLEAR_TO_SEND from rank %d: no receive has matched message %d, tag "+
 		"%d, communicator %d, %d bytes",

@@ -69,12 +69,13 @@ func (f *flow) onData(event *Event, payload []byte, truncated int) {
 	f.feedPayload(msg, event, payload, true)
 }
 
-// retransmitsLast reports whether DATA without a SEND_REQUEST retransmits the previous message.
+// retransmitsLast reports whether DATA for which no SEND_REQUEST was recorded is a retransmission of the previous
+// message.
 func (f *flow) retransmitsLast(e *Event, payload []byte) bool {
 	return f.previous != nil && f.previous.sameData(e, payload)
 }
 
-// sameData reports whether DATA has the same size and first bytes of payload as the DATA of the message.
+// sameData reports whether a DATA packet has the same size and first bytes of payload as the message's recorded DATA.
 func (m *message) sameData(e *Event, payload []byte) bool {
 	return m.dataPackets > 0 && m.Words == e.Header.Size && m.sum == crc32.Checksum(payload, castagnoli)
 }
@@ -96,7 +97,7 @@ func (f *flow) onRepeatedData(msg *message, e *Event) {
 	}
 }
 
-// onPayload handles a datagram or piece of a stream without a header.
+// onPayload handles a datagram, or a piece of a stream, that has no header.
 func (f *flow) onPayload(event *Event, b []byte, truncated int) {
 	event.Kind = PayloadEvent
 	msg := f.current()
@@ -110,7 +111,7 @@ func (f *flow) onPayload(event *Event, b []byte, truncated int) {
 		return
 	}
 	if msg != nil && msg.state == cleared {
-		// The datagram with the header is not in the recording.
+		// The datagram with the header was sent, but is not in the recording.
 		msg.headlessPackets++
 		msg.headlessBytes += int64(len(b) + truncated)
 		msg.lastData = event.Time
@@ -176,8 +177,8 @@ func (t *Tracker) padTruncated(b []byte, truncated int) []byte {
 	return t.scratch
 }
 
-// feedPayload passes payload to f.pair, which determines the position of the payload in the message. begins is true if
-// the payload follows a DATA header.
+// feedPayload passes payload to the state machine f.pair, which determines the position of the payload in the message.
+// begins is true if the payload follows a DATA header.
 func (f *flow) feedPayload(msg *message, event *Event, b []byte, begins bool) {
 	now := f.tracker.instant(event.Time)
 	event.Message, event.IsData, event.DataPacket = msg.ID, true, msg.dataPacket
@@ -222,7 +223,7 @@ func (f *flow) feedPayload(msg *message, event *Event, b []byte, begins bool) {
 	}
 }
 
-// prepareReceive brings f.pair into its state after CLEAR_TO_SEND, in which it accepts DATA.
+// prepareReceive brings the state machine f.pair into its state after CLEAR_TO_SEND, in which it accepts DATA.
 func (f *flow) prepareReceive(msg *message, now handshake.Instant, reliable bool) {
 	if f.pair == nil || f.pair.Config().Reliable != reliable || f.pair.Config().Remote != uint32(msg.Src) ||
 		f.pair.Config().Local != uint32(msg.Dst) {
@@ -245,7 +246,7 @@ func (f *flow) prepareReceive(msg *message, now handshake.Instant, reliable bool
 	f.acts = f.pair.Datagram(now, f.header[:], f.acts[:0])
 }
 
-// feedHeader passes a DATA header to f.pair, followed by the payload of the same UDP datagram.
+// feedHeader passes a DATA header to the state machine f.pair, followed by the payload in the same UDP datagram.
 func (f *flow) feedHeader(now handshake.Instant, event *Event, m *message, b []byte) handshake.Reason {
 	h := event.Header
 	h.Call, h.Type, h.Size = m.call, protocol.Data, m.Words
@@ -259,8 +260,8 @@ func (f *flow) feedHeader(now handshake.Instant, event *Event, m *message, b []b
 	return f.locatePayload(event, b)
 }
 
-// locatePayload sets the position of payload in event, as the actions of f.pair show it. It returns the reason if
-// f.pair dropped the payload.
+// locatePayload sets the position of the event's payload in the message, which the actions of f.pair reveal. If f.pair
+// dropped the payload, locatePayload returns the reason.
 func (f *flow) locatePayload(event *Event, b []byte) handshake.Reason {
 	reason := handshake.ReasonNone
 	for _, action := range f.acts {
@@ -281,7 +282,7 @@ func (f *flow) locatePayload(event *Event, b []byte) handshake.Reason {
 	return reason
 }
 
-// explainLength reports the probable cause of a datagram's unexpected length.
+// explainLength reports why a datagram probably has an unexpected length.
 func (f *flow) explainLength(msg *message, event *Event, n int64, begins bool) {
 	if msg.explained {
 		return

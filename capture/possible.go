@@ -63,7 +63,7 @@ func (t *Tracker) possibleCauses(w wait) []infer.Possibility {
 	return left
 }
 
-// crossingWindow is the maximum time after CLEAR_TO_SEND at which a busy node that received it may still retransmit
+// crossingWindow is the time after a CLEAR_TO_SEND within which a busy node that received it may still retransmit its
 // SEND_REQUEST.
 const crossingWindow = 500 * time.Millisecond
 
@@ -73,5 +73,5 @@ func (m *message) missedClear() bool {
 	return m.state == cleared && m.inferredLoss == "CLEAR_TO_SEND" && m.lastRequest.Sub(m.clear) > crossingWindow
 }
 
-// isAbandoned reports whether a message was cleared but is not complete.
+// isAbandoned reports whether a message received its CLEAR_TO_SEND but was never completed.
 func (m *message) isAbandoned() bool { return m != nil && !m.clear.IsZero() && !m.Complete }

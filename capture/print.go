@@ -29,9 +29,9 @@ type JSONEvent struct {
 	// Size is the size in the header, in words.
 	Size *uint32 `json:"size,omitempty"`
 	Tag  *uint8  `json:"tag,omitempty"`
-	// Revokes names the packet that this packet revokes.
+	// Revokes names the earlier packet that this packet revokes.
 	Revokes string `json:"revokes,omitempty"`
-	// Message is the number of the message in the recording, from 1.
+	// Message is the number of the message in the recording, counted from 1.
 	Message int64 `json:"message,omitempty"`
 	// Offset, Bytes, Padding and Total describe the position of payload in its message, as in Event. DataPacket is the
 	// number of the packet with the DATA header.
@@ -165,7 +165,7 @@ func (e *Event) Text() string {
 	return s.String()
 }
 
-// writeTrail appends the sightings of the packet in several recordings, and its delays.
+// writeTrail appends the sightings of the packet in several recordings, and the delays between them.
 func (e *Event) writeTrail(s *strings.Builder) {
 	if e.Trail == nil {
 		return
@@ -185,7 +185,7 @@ func (e *Event) writeTrail(s *strings.Builder) {
 	}
 }
 
-// span formats a range of bytes: "0–1383", or "none".
+// span formats a range of bytes, such as "0–1383". It returns "none" for an empty range.
 func span(off, n int64) string {
 	if n == 0 {
 		return "none"

@@ -23,8 +23,8 @@ const (
 	// holeAge is the maximum lifetime of a hole, by the packets' time stamps. A retransmission would fill it within a
 	// few timeouts.
 	holeAge = 10 * time.Second
-	// maxJump is larger than any TCP window in use. A larger jump of sequence numbers means a new connection whose SYN
-	// was not recorded.
+	// maxJump is larger than any TCP window in use, so that a larger jump of sequence numbers indicates a new
+	// connection whose SYN was not recorded.
 	maxJump = 64 << 20
 )
 
@@ -33,7 +33,7 @@ type tcpFlow struct {
 	src, dst netip.AddrPort
 }
 
-// tcpSegment is the part of a stream carried by a packet.
+// tcpSegment is the part of a TCP stream that one packet carries.
 type tcpSegment struct {
 	seq uint32
 	// data holds the recorded bytes. unrecorded is the number of unrecorded bytes after data.
@@ -79,8 +79,8 @@ func newReassembler() *reassembler {
 	return &reassembler{streams: make(map[tcpFlow]*tcpStream)}
 }
 
-// addSegment adds a segment. If the segment is in order, addSegment stores it in unit and returns gotUnit. Further
-// units may be ready for pop, whatever the result.
+// addSegment adds a segment. If the segment is in order, addSegment stores it in unit and returns gotUnit. Even if it
+// is not, further units may be ready for pop.
 func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcapng.Unit) decodeResult {
 	stream := r.getStream(f, &seg, syn)
 	if syn {
@@ -103,7 +103,7 @@ func (r *reassembler) addSegment(f tcpFlow, seg tcpSegment, syn bool, unit *pcap
 	seg.trim(-ahead)
 	in := stream.nextUnit(&seg, 0)
 	if len(r.ready) > 0 {
-		// Units of an earlier connection must be delivered first.
+		// Units of an earlier connection are still in ready, and must be delivered first.
 		in.Data = append([]byte(nil), in.Data...)
 		r.ready = append(r.ready, in)
 		r.drainHeld(stream, &seg)
@@ -140,7 +140,7 @@ func (r *reassembler) getStream(f tcpFlow, seg *tcpSegment, syn bool) *tcpStream
 	return stream
 }
 
-// restart flushes a stream and restarts it at seq.
+// restart flushes the segments that a stream holds, and restarts the stream at the sequence number seq.
 func (r *reassembler) restart(s *tcpStream, seq uint32) {
 	r.flushAll(s)
 	s.nextSeq, s.isNew, s.synSeen = seq, true, false
@@ -169,8 +169,8 @@ func (r *reassembler) holdSegment(stream *tcpStream, seg tcpSegment) decodeResul
 	return unitPending
 }
 
-// drainHeld moves held segments that are now in order to ready. by is the segment that filled the hole, from which they
-// get their packet number and time. If by is nil, because the hole was skipped, they keep their own.
+// drainHeld moves held segments that are now in order to ready. If a segment by filled the hole, the held segments get
+// its packet number and time. If by is nil because the hole was skipped, they keep their own.
 func (r *reassembler) drainHeld(stream *tcpStream, by *tcpSegment) {
 	moved := false
 	for len(stream.pending) > 0 {
@@ -203,7 +203,8 @@ func (r *reassembler) removeFirst(s *tcpStream) tcpSegment {
 	return seg
 }
 
-// updateHole updates the position of a stream in holes. moved is true if held segments of the stream were removed.
+// updateHole updates the position of a stream in the list holes. moved is true if held segments of the stream were
+// removed.
 func (r *reassembler) updateHole(stream *tcpStream, moved bool) {
 	switch {
 	case stream.holeElement == nil || !moved:
@@ -216,7 +217,7 @@ func (r *reassembler) updateHole(stream *tcpStream, moved bool) {
 	}
 }
 
-// skipHole skips the first hole of a stream. It sets Gap of the unit after the hole to the length of the hole.
+// skipHole skips the first hole of a stream. The field Gap of the unit after the hole is set to the length of the hole.
 func (r *reassembler) skipHole(s *tcpStream) {
 	seg := r.removeFirst(s)
 	gap := int(seg.seq - s.nextSeq)
@@ -242,7 +243,7 @@ func (r *reassembler) expire(now time.Time) {
 	}
 }
 
-// skipAll skips all remaining holes. It is called at the end of the recording.
+// skipAll skips all remaining holes in all streams. It is called at the end of the recording.
 func (r *reassembler) skipAll() {
 	for e := r.holes.Front(); e != nil; e = r.holes.Front() {
 		r.flushAll(e.Value.(*tcpStream))

@@ -22,7 +22,7 @@ type tcpStream struct {
 	// bytes.
 	pending   []tcpSegment
 	heldBytes int
-	// holeSince is the time of the first segment after the hole. holeElement is the stream's element in
+	// holeSince is the time of the first segment after the hole. holeElement is the element for this stream in the list
 	// reassembler.holes.
 	holeSince           time.Time
 	holeElement, recent *list.Element
@@ -60,7 +60,8 @@ func (s *tcpStream) insertSegment(seg tcpSegment) bool {
 	return true
 }
 
-// covers reports whether s contains all bytes of t, and whether all recorded bytes of t are recorded in s as well.
+// covers reports whether segment s makes segment t redundant: s must contain all bytes of t, and all recorded bytes of
+// t must be recorded in s as well.
 func (s *tcpSegment) covers(t *tcpSegment) bool {
 	off := int(int32(t.seq - s.seq))
 	return off >= 0 && off+len(t.data) <= len(s.data) && off+t.length() <= s.length()

@@ -29,8 +29,8 @@ type Message struct {
 	Complete bool `json:"complete"`
 	// Verdict is "ok", or a few words about the problem.
 	Verdict string `json:"verdict"`
-	// EndTime is the time of the packet that ended a message without ACK, such as the SEND_REQUEST of the next message.
-	// It is zero if the message is complete, or was open at the end of the recording.
+	// EndTime is the time of the packet that ended a message without an ACK, for example the SEND_REQUEST of the next
+	// message. It is zero if the message is complete or was still open at the end of the recording.
 	EndTime time.Time `json:"-"`
 	// Steps lists the first steps of the message in order, at most KeepSteps.
 	Steps []Step `json:"-"`
@@ -44,7 +44,7 @@ type Phases struct {
 	Total          *float64 `json:"total_seconds"`
 }
 
-// Step is one packet of a message. DATA is one step even if it is fragmented into several datagrams.
+// Step describes one packet of a message. DATA is one step even if it is fragmented into several datagrams.
 type Step struct {
 	// Packet is the number of the step's first packet in the recording. Packets is the number of packets in the step.
 	Packet  int64
@@ -55,7 +55,7 @@ type Step struct {
 	Type string
 	// FromSender is true for SEND_REQUEST and DATA.
 	FromSender bool
-	// Retransmitted is true if the same packet of the message was seen before.
+	// Retransmitted is true if this packet was seen earlier in the same message.
 	Retransmitted bool
 	// Bytes is the number of payload bytes, without padding.
 	Bytes int64
@@ -65,7 +65,7 @@ type Step struct {
 type Finding struct {
 	// Kind is one of the FindingKind constants.
 	Kind FindingKind `json:"kind"`
-	// Packets lists the numbers of the packets that prove the finding.
+	// Packets lists the numbers of the recorded packets that prove the finding.
 	Packets []int64 `json:"packets"`
 	// Text describes the finding.
 	Text string `json:"text"`
@@ -73,9 +73,9 @@ type Finding struct {
 	Messages []int64 `json:"messages,omitempty"`
 	// Time is in seconds since the first packet of the recording.
 	Time float64 `json:"time_seconds"`
-	// Possible lists the possible causes of an open message's wait, the likeliest first.
+	// Possible lists the possible causes if the message is open because a rank waits. The likeliest cause comes first.
 	Possible []infer.Possibility `json:"possible,omitempty"`
-	// Waits lists the waits of open messages that the finding describes.
+	// Waits lists the waits that the finding describes, if it concerns open messages.
 	Waits []Wait `json:"-"`
 }
 
@@ -100,21 +100,21 @@ const (
 	RetransmittedPacket FindingKind = "retransmitted_packet"
 	// DuplicatePacket: the network delivered a packet twice.
 	DuplicatePacket FindingKind = "duplicate_packet"
-	// StaleHeader: a CLEAR_TO_SEND or ACK that matches no pending packet, or DATA that was not cleared.
+	// StaleHeader: a CLEAR_TO_SEND or ACK matches no pending packet, or no CLEAR_TO_SEND permitted the DATA.
 	StaleHeader FindingKind = "stale_header"
-	// WrongSource: a source rank's address differs from its earlier address, or one address uses two source ranks.
+	// WrongSource: a source rank has a different address than before, or one address uses two source ranks.
 	WrongSource FindingKind = "wrong_source"
-	// WrongDestination: a packet names a rank other than the rank at its destination address.
+	// WrongDestination: a packet names a destination rank other than the rank at its destination address.
 	WrongDestination FindingKind = "wrong_destination"
 	// FragmentedPacket: a datagram was split into IP fragments, which an FPGA does not reassemble.
 	FragmentedPacket FindingKind = "fragmented"
-	// DatatypeMismatch: one rank uses INT and the other FLOAT.
+	// DatatypeMismatch: one rank uses INT and the other FLOAT for the same message.
 	DatatypeMismatch FindingKind = "datatype_mismatch"
 	// ReservedByte: a header byte that must be 0 is not 0. Deployed nodes drop the packet silently.
 	ReservedByte FindingKind = "reserved_byte"
 	// BadHeader: a header contains a defect other than a reserved byte.
 	BadHeader FindingKind = "bad_header"
-	// MixedPadding: a node pads some messages but not others.
+	// MixedPadding: a node pads some of its messages but not others.
 	MixedPadding FindingKind = "padding"
 	// SizeMismatch: more or fewer bytes arrived than DATA announced.
 	SizeMismatch FindingKind = "size_mismatch"
@@ -133,7 +133,8 @@ const (
 	ClosedByPeer FindingKind = "closed_by_peer"
 	// RefusedMessage: a receiver of the extended profile refused a message.
 	RefusedMessage FindingKind = "refused"
-	// Wedged: a node is in a state that it cannot leave by itself. The text names the trap of the protocol document.
+	// Wedged: a node is in a state that it cannot leave by itself. The text of the finding names the trap in the
+	// protocol document that describes this state.
 	Wedged FindingKind = "wedged"
 	// StillWaiting: a rank is still waiting at the end of the recording.
 	StillWaiting FindingKind = "waiting"

@@ -7,13 +7,13 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// revocation returns the type and number of the packet that h revokes (P28). ok is false if h revokes none.
+// revocation returns the type and number of the packet that header h revokes (P28). ok is false if h revokes no packet.
 func revocation(h protocol.Header) (revoked protocol.Type, number uint32, ok bool) {
 	ok = h.Call == protocol.Barrier && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
 	return h.Type, h.Size - 1, ok
 }
 
-// revocationText names the packet that the event's packet revokes, or returns "".
+// revocationText names the packet that the event's packet revokes. It returns "" if there is none.
 func (e *Event) revocationText() string {
 	if e.Extended != nil {
 		return ""
@@ -38,7 +38,7 @@ func (f *flow) onRequestRevoked(event *Event) {
 	msg.addStep(event, "SEND_REQUEST revoked", true, false)
 	msg.setProblem("withdrawn by its sender")
 	msg.requestRevoked = true
-	// After a shorter wait, the program merely changed its mind.
+	// A sender that waited for less time has merely changed its mind, so there is nothing to report.
 	if waited := event.Time.Sub(msg.request); msg.state == requested && waited >= duplicateWindow {
 		f.tracker.addFinding(NeverCleared, event,
 			"message %d from rank %d to rank %d: its sender withdrew it after %v without "+

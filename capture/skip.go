@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// decodeResult is the result of decoding a recorded packet.
+// decodeResult is the result of decoding one recorded packet: a unit, or the reason why there is none.
 type decodeResult uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	gotUnit decodeResult = iota
 	// unitPending: the packet is part of a unit that is not complete yet.
 	unitPending
-	// gotSegment: the packet is a TCP segment, stored in decoder.segment instead of being reassembled.
+	// gotSegment: the packet is a TCP segment. It was stored in decoder.segment instead of being reassembled.
 	gotSegment
 	// The packet is ignored.
 	skipNotIP
@@ -43,8 +43,8 @@ var skipNames = [numDecodeResults]string{
 	skipRetransmission: "tcp_retransmission",
 }
 
-// SkipKernelDrops is the key of Stats.Skipped for packets that the kernel dropped because a live capture was not read
-// fast enough. No other counter includes them.
+// SkipKernelDrops is the key in Stats.Skipped for packets that the kernel dropped because the program did not read a
+// live capture fast enough. No other counter includes them.
 const SkipKernelDrops = "dropped_by_kernel"
 
 // skipCounts counts packets by result, and packets of unknown link types separately. The array avoids a map lookup per
@@ -62,7 +62,7 @@ func (c *skipCounts) countLink(t pcapng.LinkType) {
 	c.byLink[t]++
 }
 
-// named returns the counts by their keys in Stats.Skipped.
+// named returns the counts under the names that Stats.Skipped uses as keys.
 func (c *skipCounts) named() map[string]int64 {
 	named := make(map[string]int64)
 	for v, name := range skipNames {

@@ -14,7 +14,7 @@ type Options struct {
 	// Ports lists the UDP and TCP ports that carry ZRLMPI. The source reads a packet if its source or destination port
 	// is in the list. The default is 2718 to 2845, one port for each of the 128 ranks that may share an address.
 	Ports []uint16
-	// AllPorts reads all UDP datagrams and TCP streams.
+	// AllPorts makes the source read UDP datagrams and TCP streams on all ports.
 	AllPorts bool
 	// OnNote, if not nil, is called by Next with each note about a rank in a file written by a pcapng.Writer, in the
 	// order of the file.
@@ -60,7 +60,7 @@ func (o Options) newFileSource(r io.Reader, name string, c io.Closer) (Source, e
 	return s, nil
 }
 
-// recordReader yields the packets of a file or an interface. Next returns io.EOF at the end.
+// recordReader yields the recorded packets of a file, or the packets of an interface. Next returns io.EOF at the end.
 type recordReader interface {
 	Next(*pcapng.Record) error
 }
@@ -74,13 +74,14 @@ type source struct {
 	rec     pcapng.Record
 	decoder *decoder
 	stats   Stats
-	// kernelDrops returns the number of packets that the kernel dropped during a live capture. It is nil for a file.
+	// kernelDrops is a function that returns the number of packets dropped by the kernel during a live capture. It is
+	// nil for a file.
 	kernelDrops func() int64
 	// metadata is the metadata of a file, or nil. trustFilePorts makes the source read packets on any port of a file
 	// written by a pcapng.Writer, because such files contain only ZRLMPI packets.
 	metadata       *pcapng.Metadata
 	trustFilePorts bool
-	// err is the error of the recordReader, which Next returns after the last unit.
+	// err is the error from the recordReader. Next returns it after the last unit.
 	err error
 }
 

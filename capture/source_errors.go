@@ -4,23 +4,24 @@ import (
 	"fmt"
 )
 
-// unknownOffset is the Offset of an error whose position in the file is unknown.
+// unknownOffset is used as the Offset of an error whose position in the file is unknown.
 const unknownOffset = -1
 
-// TruncatedError reports that a recording ends in the middle of a block. All packets before this block were read. A
-// recorder that is still running, or was killed, leaves such a file.
+// TruncatedError is returned if a recording ends in the middle of a block. All packets before this block were read.
+// Such a file results from a recorder that is still running or was killed.
 type TruncatedError struct {
 	// Name is the name of the recording, as it was opened.
 	Name string
 	// Packet is the number of complete packets read.
 	Packet int64
-	// Offset is the offset in bytes of the incomplete part, or -1 if it is unknown, as in a compressed file.
+	// Offset is the position in bytes of the incomplete part. It is -1 if the position is unknown, as in a compressed
+	// file.
 	Offset int64
 	// Err is io.ErrUnexpectedEOF.
 	Err error
 }
 
-// Error returns the position and the number of packets read.
+// Error returns a text with the position of the incomplete part and the number of packets read.
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("%s: recording is cut off%s, after %s", e.Name, offsetText(e.Offset),
 		formatCount(e.Packet, "packet"))
@@ -29,21 +30,21 @@ func (e *TruncatedError) Error() string {
 // Unwrap returns Err.
 func (e *TruncatedError) Unwrap() error { return e.Err }
 
-// FormatError reports that a file is not a recording, has an unknown format, or is corrupt.
+// FormatError is returned if a file is not a recording, has an unknown format, or is corrupt.
 type FormatError struct {
 	// Name is the name of the recording, as it was opened.
 	Name string
 	// Packet is the number of packets read before the error.
 	Packet int64
-	// Offset is the offset of the error in bytes, or -1 if it is unknown.
+	// Offset is the position in bytes of the error, or -1 if it is unknown.
 	Offset int64
-	// Reason describes the defect of the file or, if it is not a recording, the file itself.
+	// Reason describes the defect of the file. If the file is not a recording, Reason describes what it is instead.
 	Reason string
 	// Err is the error of the decompressor, or nil.
 	Err error
 }
 
-// Error returns the defect, its position and the number of valid packets.
+// Error returns a text with the defect, its position and the number of valid packets.
 func (e *FormatError) Error() string {
 	s := e.Reason
 	if e.Err != nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// streamParser parses one direction of a TCP connection: headers, payload after DATA headers, and extended packets.
+// streamParser parses one direction of a TCP connection, which consists of headers, payload after DATA headers, and
+// packets of the extended profile.
 type streamParser struct {
 	header      [protocol.HeaderLen]byte
 	headerBytes int   // bytes of the header
 	payloadLeft int64 // payload bytes still to come
 	isLost      bool  // packet boundaries are unknown
-	// extPacket holds the bytes so far of an incomplete packet of the extended profile, or is nil. unrecorded is the
-	// number of this packet's unrecorded bytes.
+	// extPacket holds the bytes received so far of an incomplete packet of the extended profile. It is nil if there is
+	// none. unrecorded is the number of bytes of this packet that were not recorded.
 	extPacket  []byte
 	unrecorded int
 }
@@ -92,7 +93,7 @@ func (t *Tracker) processTCPHeader(unit *pcapng.Unit, parser *streamParser, out,
 	}
 }
 
-// resync searches for the next header after a hole in the stream.
+// resync finds the next header in a stream after a hole.
 func (t *Tracker) resync(unit *pcapng.Unit, parser *streamParser, b []byte) []byte {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	for at := 0; ; at++ {

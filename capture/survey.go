@@ -12,10 +12,12 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Limits of a survey. Packets are sampled by key, so that all recordings sample the same packets.
+// Limits of a survey. Packets are sampled by their keys, so that the samples of all recordings contain the same
+// packets.
 const (
 	maxSamples = 1 << 17
-	// maxSamplesPerKey is the maximum number of samples with the same bytes, such as all SEND_REQUESTs of a pair.
+	// maxSamplesPerKey is the maximum number of samples that consist of the same bytes, such as all SEND_REQUESTs of a
+	// pair.
 	maxSamplesPerKey = 4096
 	maxSurveyFlows   = 1 << 16
 )
@@ -25,7 +27,8 @@ type flowKey struct{ src, dst netip.AddrPort }
 
 func (k flowKey) reverse() flowKey { return flowKey{k.dst, k.src} }
 
-// survey is the result of the first pass over a recording, before it is joined with others.
+// survey is the result of the first pass over a recording, which takes place before the recording is joined with
+// others.
 type survey struct {
 	name          string
 	stats         Stats
@@ -44,13 +47,13 @@ type survey struct {
 	// this file.
 	longestPause int64
 	series       int
-	// prefix is the number of bytes of a datagram that contribute to its key.
+	// prefix is the number of leading bytes of a datagram that contribute to its key.
 	prefix int
-	// minRecorded is the recorded length of the truncated datagram with the fewest recorded bytes.
+	// minRecorded is the smallest number of recorded bytes among the truncated datagrams.
 	minRecorded int
 }
 
-// surveyFlow counts the datagrams of a flow in a recording.
+// surveyFlow counts the datagrams that a recording contains of one flow.
 type surveyFlow struct {
 	flowKey
 	hash      uint64
@@ -142,7 +145,8 @@ func eachDatagram(unit *pcapng.Unit, visit func(*pcapng.Unit)) {
 	}
 }
 
-// partIPID returns the identification of a datagram's IP packet, or 0 if the datagram was coalesced with others.
+// partIPID returns the identification of the IP packet that carried a datagram, or 0 if the datagram was coalesced with
+// others.
 func partIPID(u, datagram *pcapng.Unit, id uint16) uint16 {
 	if datagram.WireLen() != u.WireLen() {
 		return 0
@@ -208,7 +212,7 @@ func (s *survey) lookUpFlow(key flowKey) *surveyFlow {
 	return f
 }
 
-// hash returns a hash of the flow; collisions are unlikely.
+// hash returns a hash of the flow. Two flows are unlikely to have the same hash.
 func (k flowKey) hash() uint64 {
 	var b [36]byte
 	src, dst := k.src.Addr().As16(), k.dst.Addr().As16()

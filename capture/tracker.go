@@ -13,10 +13,10 @@ import (
 
 // TrackerOptions configure a Tracker. Callbacks may be nil.
 type TrackerOptions struct {
-	// Profile is the dialect of the headers. The Tracker recognizes packets of the extended profile whatever the
-	// Profile. If Profile is protocol.Extended, it decodes all other packets as protocol.CloudFPGA.
+	// Profile is the dialect of the headers. Packets of the extended profile are recognized whatever the Profile. If
+	// Profile is protocol.Extended, all other packets are decoded as protocol.CloudFPGA.
 	Profile protocol.Profile
-	// OnEvent is called with every packet and piece of payload, in order.
+	// OnEvent is called with every packet and every piece of payload, in the order of the recording.
 	OnEvent func(*Event)
 	// OnMessage is called with every message when it ends, or at the end of the recording.
 	OnMessage func(*Message)
@@ -48,10 +48,11 @@ type Tracker struct {
 	extOpenMessages int      // open messages of the extended profile
 	// isJoined is true if the units are from joined recordings, which may show whether packets arrived.
 	isJoined bool
-	// unrecorded maps the name of a recording to the packets that it lacks although they arrived there.
+	// unrecorded counts, for each recording by name, the packets that are missing from it although they arrived at its
+	// vantage point.
 	unrecorded map[string]*packetSample
-	// notFollowed counts units of conversations beyond maxConversations. cutShortPackets counts packets with too few
-	// recorded bytes to be identified.
+	// notFollowed counts the units of conversations beyond the limit maxConversations. cutShortPackets counts packets
+	// of which too few bytes were recorded to identify them.
 	notFollowed, cutShortPackets int64
 	head                         [protocol.HeaderLen]byte // of a truncated packet
 }
@@ -83,7 +84,7 @@ func (t *Tracker) Start() time.Time { return t.start }
 // End returns the time of the last unit.
 func (t *Tracker) End() time.Time { return t.now }
 
-// instant converts the time of a unit to the clock of the state machines.
+// instant converts the time of a unit to an Instant, the form in which the state machines expect times.
 func (t *Tracker) instant(at time.Time) handshake.Instant {
 	return at.Sub(t.start) + time.Second // never 0
 }
@@ -115,7 +116,7 @@ func (t *Tracker) ProcessUnit(unit *pcapng.Unit) {
 	t.emitFindings()
 }
 
-// processSegments processes each datagram of a unit that the kernel coalesced.
+// processSegments processes each of the datagrams that the kernel coalesced into a unit.
 func (t *Tracker) processSegments(c *conversation, forward bool, u *pcapng.Unit) {
 	for rest := *u; rest.WireLen() > 0; {
 		part := splitUnit(&rest, protocol.MaxDatagram)
@@ -167,7 +168,7 @@ func (t *Tracker) newEvent(u *pcapng.Unit, data []byte) *Event {
 	return &t.event
 }
 
-// Skipped returns the number of packets skipped by a source and by the tracker, by reason.
+// Skipped returns the number of packets that a source and the tracker skipped, by reason.
 func (t *Tracker) Skipped(bySource map[string]int64) map[string]int64 {
 	if t.cutShortPackets == 0 {
 		return bySource
@@ -207,8 +208,8 @@ func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Un
 	case defect.OK():
 		event.Kind = PacketEvent
 	case defect.Kind == protocol.DefectReserved:
-		// A deployed node drops such a packet. Process it like a valid one, because only later packets show whether
-		// this receiver dropped it.
+		// A deployed node drops such a packet, but this receiver may accept it. Process the packet like a valid one,
+		// because only later packets show whether it was dropped.
 		event.Kind, event.Reason, event.BadByte = BadEvent, handshake.Reason(defect.Kind), defect.Offset
 		event.Header = t.parseLenient(d.Data)
 		asTag := ""
@@ -238,13 +239,13 @@ func (t *Tracker) processDatagram(c *conversation, forward bool, unit *pcapng.Un
 		t.findIPFragments(event, out, unit)
 	}
 	if other := t.checkRanks(event, out, in); other != nil {
-		// The source rank is known at another address. Process the packet in the conversation of that address.
+		// The source rank is known at another address, so process the packet in the conversation of that address.
 		out, in = orientFlows(&other.flows, other.key.a == t.ranks.address(event.Header.Src, event.Dst))
 	}
 	t.processHeader(event, out, in, d.Data[protocol.HeaderLen:], d.Truncated)
 }
 
-// findIPFragments reports, once for each flow, that a datagram was split into IP fragments.
+// findIPFragments reports that a datagram was split into IP fragments. It does so once for each flow.
 func (t *Tracker) findIPFragments(event *Event, f *flow, unit *pcapng.Unit) {
 	if f.ipFragments {
 		return
@@ -323,13 +324,13 @@ func (t *Tracker) parseLenient(b []byte) protocol.Header {
 	return h
 }
 
-// resemblesHeader reports whether b contains at least one of a header's two marks.
+// resemblesHeader reports whether b contains at least one of the two marks of a header.
 func resemblesHeader(b []byte) bool {
 	mark := []byte{protocol.Mark, protocol.Mark, protocol.Mark, protocol.Mark}
 	return bytes.HasPrefix(b, mark) || len(b) >= protocol.HeaderLen && bytes.Equal(b[28:32], mark)
 }
 
-// resemblesPayload reports whether b does not resemble a header.
+// resemblesPayload reports whether b is likely to be payload because it does not resemble a header.
 func resemblesPayload(b []byte) bool { return !resemblesHeader(b) }
 
 // SetEnd sets the end time of the recording, which determines how long open waits last. It does nothing unless end is

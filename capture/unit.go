@@ -9,8 +9,8 @@ import (
 
 // Source is a stream of units.
 type Source interface {
-	// Next fills in the next unit. The error is io.EOF at the end of a complete recording, a *TruncatedError at the end
-	// of a truncated one, and another error if the rest of the recording is unreadable.
+	// Next fills in the next unit. At the end, it returns io.EOF if the recording is complete, a *TruncatedError if it
+	// is truncated, and another error if the rest of it is unreadable.
 	Next(*pcapng.Unit) error
 	// Stats returns the counts so far.
 	Stats() Stats
@@ -20,7 +20,7 @@ type Source interface {
 
 // Stats counts the packets read and ignored by a Source.
 type Stats struct {
-	// Packets counts recorded packets. Units counts the units that they contain.
+	// Packets counts recorded packets. Units counts the units that these packets contain.
 	Packets, Units int64
 	// Bytes counts the recorded bytes of the packets.
 	Bytes int64

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// vantage is a vantage point and the consecutive files recorded there.
+// vantage is a vantage point together with the consecutive files recorded there.
 type vantage struct {
 	files   []*survey
 	samples []sample
@@ -40,7 +40,7 @@ func numberSeries(inTime []*survey) {
 // newVantage returns a vantage point with a single file.
 func newVantage(s *survey) *vantage { return &vantage{files: []*survey{s}, samples: s.samples} }
 
-// toReference converts a time on the vantage point's clock to the clock of the first vantage point.
+// toReference converts a time from the vantage point's clock to the clock of the first vantage point.
 func (v *vantage) toReference(at int64) int64 {
 	if !v.hasClock {
 		return at
@@ -55,14 +55,14 @@ func (v *vantage) isRecordingAt(at int64) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool { return s.begin <= at && at <= s.recordingEnd })
 }
 
-// hasFlow reports whether the recordings contain a packet between two addresses, in either direction.
+// hasFlow reports whether the vantage point recorded a packet between two addresses, in either direction.
 func (v *vantage) hasFlow(k flowKey) bool {
 	return slices.ContainsFunc(v.files, func(s *survey) bool {
 		return s.flows[k] != nil || s.flows[k.reverse()] != nil
 	})
 }
 
-// datagrams returns the number of datagrams of a flow in the recordings.
+// datagrams returns the number of datagrams of a flow in the vantage point's recordings.
 func (v *vantage) datagrams(k flowKey) (n int64) {
 	for _, s := range v.files {
 		if f := s.flows[k]; f != nil {
@@ -72,7 +72,7 @@ func (v *vantage) datagrams(k flowKey) (n int64) {
 	return n
 }
 
-// droppedPackets returns the number of packets lost by the recorders.
+// droppedPackets returns the number of packets that the vantage point's recorders have lost.
 func (v *vantage) droppedPackets() (n int64) {
 	for _, s := range v.files {
 		n += s.stats.Skipped[SkipKernelDrops]
@@ -80,7 +80,7 @@ func (v *vantage) droppedPackets() (n int64) {
 	return n
 }
 
-// fileLinks maps a pair of files to the relation of their clocks.
+// fileLinks maps each pair of files to the link between their clocks.
 type fileLinks map[[2]*survey]*clockLink
 
 // linkFiles compares all pairs of files. It links files that do not overlap by their own clocks only if the result is
@@ -156,7 +156,7 @@ func groupByVantage(files []*survey) []*vantage {
 	return list
 }
 
-// countCommon returns the number of addresses in both sets.
+// countCommon returns the number of addresses that are in both sets.
 func countCommon(a, b map[netip.Addr]bool) (n int) {
 	for x := range a {
 		if b[x] {
@@ -166,7 +166,7 @@ func countCommon(a, b map[netip.Addr]bool) (n int) {
 	return n
 }
 
-// sharedFlows returns the number of a file's flows that the vantage point recorded too, at most 999.
+// sharedFlows returns how many of a file's flows the vantage point recorded too, but at most 999.
 func (v *vantage) sharedFlows(s *survey) (n int) {
 	for _, f := range s.order {
 		if v.hasFlow(f.flowKey) {

@@ -19,11 +19,11 @@ const deployedRetransmissions = 3
 // default, plus the delays of a busy host.
 const maxRequestInterval = 4 * time.Second
 
-// newCallGap is the pause after which a SEND_REQUEST belongs to another call, provided that the previous one was
-// retransmitted at least deployedRetransmissions times. It allows for the loss of two packets.
+// newCallGap is the pause after which a SEND_REQUEST counts as part of another call, provided that the previous
+// SEND_REQUEST was retransmitted at least deployedRetransmissions times. It allows for the loss of two packets.
 const newCallGap = 3 * maxRequestInterval
 
-// wait is a Wait with its flow, message and addresses.
+// wait is a Wait together with the flow, message and addresses it concerns.
 type wait struct {
 	Wait
 	flow         *flow
@@ -43,7 +43,7 @@ func (t *Tracker) waitText(w wait) string {
 // minRetransmitTime is the shortest retransmission timeout of any node.
 const minRetransmitTime = 100 * time.Millisecond
 
-// endsHere reports whether the recording ends too soon after a wait began to judge the wait.
+// endsHere reports whether a wait cannot be judged because the recording ends too soon after the wait began.
 func (t *Tracker) endsHere(w wait) bool {
 	return t.now.Sub(w.Since) < minRetransmitTime && w.msg.requestSends.n+w.msg.dataSends.n == 0
 }
@@ -65,7 +65,8 @@ func (t *Tracker) reportOpen() {
 	}
 	slices.SortFunc(open, func(a, b wait) int { return cmp.Compare(a.msg.ID, b.msg.ID) })
 	stuck := map[*message]bool{}
-	// Only these waits can be part of a deadlock: the others may end with the next packet, or have another cause.
+	// Only these waits can be part of a deadlock, because the others may end with the next packet or have another
+	// cause.
 	lasting := slices.DeleteFunc(slices.Clone(open),
 		func(w wait) bool { return t.endsHere(w) || w.msg.isLastPacketLost() })
 	for _, circle := range findCycles(lasting) {
@@ -128,7 +129,7 @@ func (f *flow) openWait(msg *message) wait {
 	return sender
 }
 
-// reportWait reports a wait that is not part of a cycle.
+// reportWait reports a wait that is not part of a cycle of waits.
 func (t *Tracker) reportWait(w wait) {
 	msg := w.msg
 	e := &Event{Time: t.now, Packet: msg.firstPacket}
@@ -168,8 +169,8 @@ func (t *Tracker) reportWait(w wait) {
 	}
 }
 
-// missingText names the packets that do not reach their destination. The destination shows this if it keeps
-// retransmitting the packet that they answer.
+// missingText names the packets that do not reach their destination. The destination reveals this by retransmitting the
+// packet that they answer.
 func (f *flow) missingText(msg *message) string {
 	switch {
 	case msg.isLastPacketLost():
@@ -202,7 +203,7 @@ func (f *flow) findAbandoned(m *message) {
 		handshake.Round(m.nextCall.Sub(m.lastRequest)), m.nextCallPacket)
 }
 
-// classifyRequest classifies an unanswered SEND_REQUEST by its retransmissions.
+// classifyRequest classifies an unanswered SEND_REQUEST by how often it was retransmitted.
 func (f *flow) classifyRequest(msg *message) (kind FindingKind, verdict, text string) {
 	n, quiet := msg.requestSends.n, f.tracker.now.Sub(msg.requestSends.last)
 	insists := f.tracker.ranks.node(f.from).keepsRequesting
@@ -237,7 +238,7 @@ func (f *flow) classifyRequest(msg *message) (kind FindingKind, verdict, text st
 	return NeverCleared, "never cleared", text
 }
 
-// unclearedReasons lists possible reasons why a SEND_REQUEST is unanswered.
+// unclearedReasons lists the possible reasons why a SEND_REQUEST has not been answered.
 func (m *message) unclearedReasons() string {
 	switch {
 	case m.allRequestsLost():

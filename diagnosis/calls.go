@@ -46,8 +46,8 @@ func findDatatype(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// findMismatch finds a waiting receive that does not match the messages that its source has sent. If tags is set, the
-// messages carry another tag; otherwise they belong to another communicator.
+// findMismatch finds a waiting receive that does not match the messages its source has sent. If the parameter tags is
+// set, the messages have another tag; otherwise they belong to another communicator.
 func (v *view) findMismatch(e *edge, tags bool) (p proof, ok bool) {
 	if e.call != nil || e.wait == nil {
 		return p, false
@@ -86,7 +86,7 @@ func (v *view) findMismatch(e *edge, tags bool) (p proof, ok bool) {
 	return p, false
 }
 
-// laterSendCauses lists the causes that are possible while rank may still send the message that receiver waits for. It
+// laterSendCauses lists the causes that are possible if rank may yet send the message for which receiver waits. It
 // returns nil if rank is known to wait for receiver.
 func (v *view) laterSendCauses(rank, receiver int) (list []Possibility) {
 	r, waits := v.ranks[rank], false
@@ -121,7 +121,7 @@ func (v *view) isCollectiveComm(comm uint32) bool {
 	return false
 }
 
-// sourceOf returns the source of receiver's receive, which is the other rank of e.
+// sourceOf returns the rank from which receiver receives in the wait e: the other of its two ranks.
 func sourceOf(e *edge, receiver int) int {
 	if e.from == receiver {
 		return e.to
@@ -150,13 +150,13 @@ func mismatchProof(receiver int, at *state.Peer, wait *state.Wait, envelope *sta
 	}
 }
 
-// member is a member of a communicator and a call that it has made.
+// member is a member of a communicator together with a call that it has made.
 type member struct {
 	rank int
 	call collective.EndedCall
 }
 
-// calls returns, by call number, the calls that members of the snapshot's communicator are in or have completed.
+// calls returns the calls that the members of the snapshot's communicator are in or have completed, by call number.
 func (v *view) calls(snapshot *collective.Snapshot) map[int][]member {
 	byNumber := map[int][]member{}
 	add := func(rank int, call collective.EndedCall) {
@@ -181,7 +181,7 @@ func (v *view) calls(snapshot *collective.Snapshot) map[int][]member {
 	return byNumber
 }
 
-// membersOf returns the world ranks of the members of a call.
+// membersOf returns the ranks that take part in a call, as numbered in the world communicator.
 func (v *view) membersOf(c *collective.Snapshot) []int {
 	if c.Members != nil {
 		return c.Members
@@ -193,7 +193,7 @@ func (v *view) membersOf(c *collective.Snapshot) []int {
 	return all
 }
 
-// collectiveOf, rootOf and bytesOf return the properties on which the members of a call may contradict each other.
+// collectiveOf, rootOf and bytesOf return properties of a call that must agree among its members.
 func collectiveOf(c *collective.EndedCall) string { return c.Collective }
 
 func rootOf(c *collective.EndedCall) string {
@@ -210,8 +210,8 @@ func bytesOf(c *collective.EndedCall) string {
 	return fmt.Sprintf("%s of %d bytes", c.Collective, c.Bytes)
 }
 
-// groupByProperty groups list by the string that of returns for the call of each member. The smallest group comes
-// first.
+// groupByProperty groups the members in list by a property of their calls, which the function of returns as a string.
+// The smallest group comes first.
 func groupByProperty(list []member, of func(c *collective.EndedCall) string) (groups [][]member) {
 	for _, m := range list {
 		i := slices.IndexFunc(groups, func(g []member) bool { return of(&g[0].call) == of(&m.call) })

@@ -14,12 +14,12 @@ type Cause struct {
 
 // proof explains a wait by a cause.
 type proof struct {
-	// reason describes the cause, as the end of the finding's sentence.
+	// reason describes the cause in words that end the finding's sentence.
 	reason string
 	// evidence lists the facts that show the cause. step is the next step for the user.
 	evidence []string
 	step     string
-	// certain is set if the cause is at the end of the graph and the state of its rank proves it.
+	// certain is set if the cause is at the end of a chain of waits and the state of its rank proves it.
 	certain bool
 	// alternatives lists the other causes that remain possible.
 	alternatives []Possibility
@@ -61,7 +61,7 @@ const (
 	AnySourceUnmet   = "any_source"
 	StateUnknown     = "state_unknown"
 	ProcessSilent    = "process_silent"
-	// Causes for a rank whose state is unknown, in addition to those above.
+	// Causes that apply to a rank whose state is unknown, in addition to the causes above.
 	WaitsElsewhere = string(infer.WaitsElsewhere)
 	OtherCall      = string(infer.OtherCall)
 	Restarted      = string(infer.Restarted)

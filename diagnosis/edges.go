@@ -10,36 +10,37 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// AnyRank is the peer of a receive from any source.
+// AnyRank is the peer of a receive that accepts messages from any source.
 const AnyRank = -1
 
-// edge is a wait of one rank, for another rank or for any rank.
+// edge is a wait of one rank for another rank, or for any rank. It is an edge of the graph of all waits.
 type edge struct {
 	from, to int
 	isSend   bool
 	seconds  float64
-	// state is the state of the handshake. missing is the packet that would end this state, or 0 if the message is held
-	// back.
+	// state is the state of the message's handshake. missing is the packet that would end this state, or 0 if the
+	// message is held back.
 	state   handshake.State
 	missing protocol.Type
-	// wait is the waiting operation. It is nil if the wait is known only from a packet that the waiting rank has sent;
-	// deferred is then the call.
+	// wait is the operation that waits. If the wait is known only from a packet that the waiting rank has sent, wait is
+	// nil, and deferred is the call instead.
 	wait     *state.Wait
 	deferred *state.Deferred
 	// call is the collective call that the message belongs to, or nil for other messages.
 	call *collective.Snapshot
-	// peer is the report of rank from about rank to. It is nil if to is AnyRank or from has not answered.
+	// peer is what the rank from has reported about the rank to. It is nil if to is AnyRank, or if from has not
+	// answered.
 	peer *state.Peer
-	// isIdle is set if the wait is only a stand-in's kernel waiting for work.
+	// isIdle is set if the wait is harmless because a stand-in's kernel is merely waiting for work.
 	isIdle bool
-	// pairFinding is the finding, if any, that explains the wait by the states of its two ranks.
+	// pairFinding is a finding that explains the wait by the states of its two ranks, if there is one.
 	pairFinding *Finding
 }
 
-// isOldEnough reports whether the wait has lasted long enough to count.
+// isOldEnough reports whether the wait has lasted long enough to be considered.
 func (v *view) isOldEnough(e *edge) bool { return e.seconds >= v.minAge }
 
-// addEdges adds the waits of a rank that has answered.
+// addEdges adds to the graph the waits of a rank that has answered.
 func (v *view) addEdges(rank *rankState) {
 	standin := rank.Role == state.RoleStandin
 	from := len(v.edges)
@@ -75,7 +76,7 @@ func (v *view) addEdges(rank *rankState) {
 		v.addCall(rank, &rank.Engine.Calls[i], v.edges[from:])
 	}
 	if own := v.edges[from:]; slices.ContainsFunc(own, func(e *edge) bool { return e.wait != nil && e.wait.Awaited }) {
-		// A posted operation is not a wait until its program awaits it.
+		// A posted operation does not count as a wait until its program awaits it.
 		own = slices.DeleteFunc(own, func(e *edge) bool { return e.wait != nil && e.call == nil && !e.wait.Awaited })
 		v.edges = v.edges[:from+len(own)]
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// everHeard reports whether any packet from the peer was ever received. Daemons of earlier versions do not report the
-// time of the last packet.
+// everHeard reports whether any packet from the peer was ever received. It also checks the packet count, because
+// daemons of earlier versions do not report the time of the last packet.
 func everHeard(p *state.Peer) bool { return p.SinceLastPacket != nil || p.PacketsIn > 0 }
 
-// wasContacted reports whether the peer was sent a packet that it should have answered.
+// wasContacted reports whether any packet that requires an answer was sent to the peer.
 func wasContacted(p *state.Peer) bool {
 	for _, n := range p.PacketsOut {
 		if n > 0 {
@@ -24,7 +24,7 @@ func wasContacted(p *state.Peer) bool {
 }
 
 // silentSince reports whether no packet from the peer was received during a wait that began the given number of seconds
-// ago. Another rank may have reported the wait.
+// ago. It allows for different times of reports, because another rank may have reported the wait.
 func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 	return !everHeard(p) || p.SinceLastPacket != nil && *p.SinceLastPacket > seconds+v.slack
 }
@@ -32,7 +32,7 @@ func (v *view) silentSince(p *state.Peer, seconds float64) bool {
 // overNetwork reports whether the pair's packets cross a network.
 func overNetwork(p *state.Peer) bool { return p.Transport != state.TransportSHM }
 
-// lastHeardText returns a clause about the time of the last packet from a peer.
+// lastHeardText returns a clause that states when the last packet from a peer arrived.
 func lastHeardText(p *state.Peer) string {
 	switch {
 	case !everHeard(p):
@@ -43,7 +43,7 @@ func lastHeardText(p *state.Peer) string {
 	return fmt.Sprintf("the last packet from %s came %s ago", p.Address, words.Duration(*p.SinceLastPacket))
 }
 
-// bothReports returns the reports of the two ranks of a wait about each other. A report is nil if its rank has not
+// bothReports returns what the two ranks of a wait have reported about each other. A report is nil if its rank has not
 // answered.
 func (v *view) bothReports(e *edge) (from, to *state.Peer) {
 	if e.to == AnyRank {
@@ -100,7 +100,7 @@ func profileEvidence(e *edge, from, to *state.Peer) []string {
 	return facts
 }
 
-// dropEvidence describes the last dropped packet from a peer.
+// dropEvidence describes the last packet from a peer that was dropped.
 func dropEvidence(rank, peer int, p *state.Peer) string {
 	drop, n := p.LastDrop, uint64(0)
 	for _, count := range p.Dropped {
@@ -117,7 +117,7 @@ func dropEvidence(rank, peer int, p *state.Peer) string {
 	return s
 }
 
-// findAddress finds ranks whose address in a rank map is wrong.
+// findAddress finds ranks for which a rank map contains a wrong address.
 func findAddress(v *view, e *edge) (p proof, ok bool) {
 	from, to := v.bothReports(e)
 	if from != nil && v.ranks[e.to] != nil && from.Address != v.ranks[e.to].Address && !everHeard(from) {
@@ -205,7 +205,7 @@ func firstClause(s string) string {
 	return s
 }
 
-// mtuStep returns the next step for the user if a path to address does not carry long datagrams.
+// mtuStep returns the next step for the user, given that a path to address may not carry long datagrams.
 func mtuStep(address string) string {
 	return fmt.Sprintf("compare the MTU of every interface between the hosts (ip link; tracepath %s): the path has to "+
 		"carry IP packets of %d bytes; let routers report a smaller one (ICMP type 3 code 4)", hostOf(address),
@@ -226,8 +226,8 @@ func findMTU(v *view, e *edge) (p proof, ok bool) {
 }
 
 const (
-	// longestPacket is the length in bytes of the longest IP packet of the profiles with fixed datagrams, including the
-	// IPv4 and UDP headers.
+	// longestPacket is the length in bytes of the longest IP packet in the profiles whose datagram length is fixed,
+	// including the IPv4 and UDP headers.
 	longestPacket = 1416 + 28
 	// longData is the minimum length in bytes of a message whose loss suggests that the path MTU is too small. Every
 	// IPv4 path carries datagrams of 548 bytes.
@@ -288,7 +288,8 @@ var networkErrors = []struct{ text, why, step string }{
 		"allow UDP and TCP port 2718 to the ranks in the firewall of this host (nft list ruleset)"},
 }
 
-// isRefused reports whether the network refuses packets to a peer that has been silent for the given number of seconds.
+// isRefused reports whether the network refuses packets to a peer, and the peer has been silent for the given number of
+// seconds.
 func (v *view) isRefused(p *state.Peer, seconds float64) bool {
 	fault, _ := tlsFault(p)
 	return p.NetworkError != "" && fault == "" && v.silentSince(p, seconds)
@@ -311,10 +312,10 @@ func findNetworkError(v *view, e *edge) (p proof, ok bool) {
 	return p, true
 }
 
-// noPackets is the result of packetsOutText if no packet was sent.
+// noPackets is the text that packetsOutText returns if no packet was sent.
 const noPackets = "nothing"
 
-// packetsOutText returns the number of packets sent to a peer, by type.
+// packetsOutText returns a text with the number of packets sent to a peer, by type.
 func packetsOutText(p *state.Peer) string {
 	var parts []string
 	for t, n := range p.PacketsOut {
@@ -334,8 +335,8 @@ func packetsOutText(p *state.Peer) string {
 	return strings.Join(parts, ", ")
 }
 
-// blockedProof returns the proof that packets from sender do not arrive at receiver. knows is the receiver's report
-// about the sender.
+// blockedProof returns the proof that packets from the rank sender do not arrive at the rank receiver. knows is the
+// receiver's report about the sender.
 func (v *view) blockedProof(sender, receiver int, knows *state.Peer) proof {
 	since := "have never arrived"
 	if everHeard(knows) {

@@ -39,7 +39,7 @@ func stoppedProof(rank, pid int, host string) proof {
 	}
 }
 
-// findStoppedJobs finds stopped processes of jobs none of whose ranks has answered here. Which ranks wait for these
+// findStoppedJobs finds stopped processes of jobs from which no rank has answered here. Which ranks wait for these
 // processes is known only on other hosts.
 func (v *view) findStoppedJobs() (list []Finding) {
 	for _, rank := range slices.Sorted(maps.Keys(v.silentRanks)) {
@@ -87,7 +87,7 @@ func (v *view) kernelFailed(rank int) string {
 	return ""
 }
 
-// isBroken reports whether the kernel of a rank cannot continue without intervention.
+// isBroken reports whether a rank's kernel needs intervention before it can continue.
 func isBroken(r *rankState) bool {
 	s := r.KernelStats
 	return r.KernelState == state.KernelFailed || s != nil && (s.Failed || s.Simulation != nil && s.Simulation.Fault)
@@ -127,7 +127,8 @@ func findEnded(v *view, e *edge) (p proof, ok bool) {
 	}, true
 }
 
-// endCause returns the cause at the end of a path. It explains e by the state of rank e.to, which itself does not wait.
+// endCause returns the cause at the end of a path of waits. It explains the wait e by the state of rank e.to, which
+// itself does not wait.
 func (v *view) endCause(e *edge) (cause string, p proof) {
 	if e.to == AnyRank {
 		return AnySourceUnmet, proof{
@@ -188,7 +189,7 @@ func brokenKernel(rank int, r *rankState) (cause string, p proof, ok bool) {
 	return "", p, false
 }
 
-// endCauseKnown implements endCause for a rank that has answered.
+// endCauseKnown implements endCause for the case that the rank waited for has answered.
 func (v *view) endCauseKnown(e *edge, rank *rankState) (cause string, p proof) {
 	if cause, p, ok := brokenKernel(e.to, rank); ok {
 		return cause, p
@@ -239,7 +240,7 @@ func (v *view) endCauseKnown(e *edge, rank *rankState) (cause string, p proof) {
 	return CallFailed, p
 }
 
-// idleSeconds returns the time, in seconds, for which an engine without a pending operation has been idle.
+// idleSeconds returns for how many seconds an engine without a pending operation has been idle.
 func idleSeconds(e *state.Engine) float64 {
 	switch {
 	case e.SinceLastEnd != nil:
@@ -250,8 +251,8 @@ func idleSeconds(e *state.Engine) float64 {
 	return math.Inf(1)
 }
 
-// creditText returns a clause with the number of messages that wait at the receiver, or "" unless a lack of credit
-// makes the send wait.
+// creditText returns a clause with the number of messages that wait at the receiver. It returns "" unless the send
+// waits because of a lack of credit.
 func creditText(e *edge) string {
 	if !e.isSend || e.peer == nil || e.peer.Extended == nil {
 		return ""
@@ -265,7 +266,7 @@ func creditText(e *edge) string {
 	return ""
 }
 
-// missingCallText describes the call that e waits for and that rank e.to has not made. The text begins with a past
+// missingCallText describes the call that the wait e needs but that rank e.to has not made. The text begins with a past
 // participle.
 func missingCallText(e *edge) string {
 	switch {
@@ -277,8 +278,8 @@ func missingCallText(e *edge) string {
 	return "posted the receive"
 }
 
-// computesProof explains a wait by the program of rank e.to, which is running but has not made the call that e waits
-// for.
+// computesProof explains the wait e by the program of rank e.to, which is running but has not made the call that e
+// waits for.
 func (v *view) computesProof(e *edge, rank *rankState) (p proof) {
 	p.reason = fmt.Sprintf("rank %d runs and waits for nothing: its program computes, or does something else, and "+
 		"has not %s", e.to, missingCallText(e))
@@ -312,7 +313,7 @@ func (v *view) askDaemon(rank int) string {
 	return fmt.Sprintf("ask its daemon, too: zrlctl why --daemons http://%s:9627", hostOf(v.address(rank)))
 }
 
-// unexpected returns the number of messages from rank e.from that no receive of rank e.to has matched.
+// unexpected returns the number of messages from rank e.from for which rank e.to has not posted a matching receive.
 func (v *view) unexpected(e *edge) int {
 	if at := v.peerReport(e.to, e.from); at != nil {
 		return at.Unexpected
@@ -320,7 +321,8 @@ func (v *view) unexpected(e *edge) int {
 	return 0
 }
 
-// otherFacts returns facts about the other ranks, as evidence for a receive from any source.
+// otherFacts returns facts about the other ranks. They serve as evidence for a receive from any source, which any of
+// them could complete.
 func (v *view) otherFacts(rank int) (facts []string) {
 	idle := []int{}
 	for other := range v.members {

@@ -13,10 +13,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// MinWaitAge is the minimum age of a wait shown to people.
+// MinWaitAge is the minimum age of a wait at which it is shown to people.
 const MinWaitAge = time.Second
 
-// Diagnose diagnoses the states of all sources. It ignores waits younger than after.
+// Diagnose finds the root causes of all waits in the states of all sources. It ignores waits younger than the parameter
+// after.
 func Diagnose(sources []Source, after time.Duration) *Diagnosis {
 	v := newView(sources, after.Seconds())
 	diagnosis := &Diagnosis{Findings: []Finding{}, Waiting: []int{}, Unknown: []UnknownRank{}, Unanswered: []Unanswered{},
@@ -56,7 +57,7 @@ func Diagnose(sources []Source, after time.Duration) *Diagnosis {
 	return diagnosis
 }
 
-// maxDropAge is the maximum age, in seconds, of a dropped packet whose sender may still be waiting.
+// maxDropAge is the maximum age, in seconds, of a dropped packet at which its sender may still be waiting.
 const maxDropAge = 60
 
 // strangerDoubt returns a doubt if a rank has recently dropped packets whose source address is not in its rank map
@@ -154,7 +155,7 @@ func (v *view) explainPair(e *edge) *Finding {
 	return v.explainTransit(e)
 }
 
-// newFinding builds a finding from a wait and its cause.
+// newFinding builds a finding for a wait from the proof of its cause.
 func (v *view) newFinding(e *edge, cause string, p proof) *Finding {
 	finding := &Finding{
 		Cause: cause, Rank: e.to, Peer: e.from, Call: Recv, Missing: e.missing, Seconds: e.seconds,
@@ -189,7 +190,8 @@ func (v *view) newFinding(e *edge, cause string, p proof) *Finding {
 	return finding
 }
 
-// followWaits follows the waits from a rank to their causes, and records that the rank waits because of them.
+// followWaits follows the waits from a rank to their causes. It records in each cause's finding that the rank waits
+// because of it.
 func (r *roots) followWaits(start int) {
 	seen := map[int]bool{start: true}
 	cycles := map[int]int{} // a rank of each cycle, by component
@@ -237,7 +239,7 @@ func (r *roots) followWaits(start int) {
 	}
 }
 
-// isPathEnd reports whether a path ends at e, because no known wait of rank e.to leads further.
+// isPathEnd reports whether a path of waits ends at the wait e, because no known wait of rank e.to leads further.
 func (r *roots) isPathEnd(e *edge) bool {
 	if e.to == AnyRank {
 		return true
@@ -250,8 +252,8 @@ func (r *roots) isPathEnd(e *edge) bool {
 	return true
 }
 
-// isMirror reports whether o is the opposite of e, known only from a packet that the waiting rank of e has received.
-// The states of the pair then explain both waits.
+// isMirror reports whether the wait o is the opposite of the wait e and known only from a packet that the waiting rank
+// of e has received. The states of the pair then explain both waits.
 func isMirror(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
 
 func (r *roots) endFinding(e *edge) *Finding {
@@ -280,21 +282,22 @@ func (r *roots) endFinding(e *edge) *Finding {
 	return finding
 }
 
-// isUnawaited reports whether e is a posted operation for which the program of rank e.from may not be waiting.
+// isUnawaited reports whether the wait e is only a posted operation for which the program of rank e.from may not be
+// waiting yet.
 func (v *view) isUnawaited(e *edge) bool {
 	r := v.ranks[e.from]
 	// The kernel of a stand-in waits for all of its operations.
 	return r != nil && r.Role != state.RoleStandin && e.call == nil && e.wait != nil && !e.wait.Awaited
 }
 
-// notWaitingCause returns the possibility that the program of rank e.from is not yet waiting for the operation that it
-// has posted.
+// notWaitingCause returns the possible cause that the program of rank e.from is not yet waiting for the operation that
+// it has posted.
 func (v *view) notWaitingCause(e *edge) Possibility {
 	return newPossibility(infer.ProgramComputes, e.from, e.to,
 		"rank %d computes, and has not begun to wait for what it has posted", e.from)
 }
 
-// withAlternative returns a copy of the finding as the first of two possibilities. other is the second one.
+// withAlternative returns a copy of the finding as the first of two possibilities. The second one is other.
 func (f *Finding) withAlternative(other Possibility) *Finding {
 	open := *f
 	open.Certain, open.Waiting = false, []int{}
@@ -302,7 +305,7 @@ func (f *Finding) withAlternative(other Possibility) *Finding {
 	return &open
 }
 
-// recordUnknown records rank e.to as unknown if its state is unknown.
+// recordUnknown adds rank e.to to the list of unknown ranks if its state is unknown.
 func (r *roots) recordUnknown(e *edge) {
 	if u, ok := r.view.unknownReason(e.to); ok {
 		r.unknown[e.to] = u
@@ -313,8 +316,8 @@ func (r *roots) recordUnknown(e *edge) {
 // keeps the choice stable from one diagnosis to the next.
 const ageHysteresis = 0.5
 
-// recordFinding records a finding, and that the rank waiting waits because of it. It merges findings with equal keys;
-// the oldest wait represents them.
+// recordFinding records a finding, and that the given rank waits because of it. It merges findings with equal keys; the
+// oldest wait represents them.
 func (r *roots) recordFinding(finding *Finding, waiting int) {
 	key := rootKey{finding.Cause, finding.Rank, finding.Certain}
 	known := r.found[key]
@@ -335,8 +338,8 @@ func (r *roots) recordFinding(finding *Finding, waiting int) {
 	}
 }
 
-// cycleFinding returns a finding for a shortest cycle through the lowest rank in the strongly connected component of a
-// rank, or nil if the component contains no cycle.
+// cycleFinding returns a finding about a shortest cycle in the strongly connected component of a rank, through the
+// lowest rank of that component. It returns nil if the component contains no cycle.
 func (r *roots) cycleFinding(rank int) *Finding {
 	part := r.part[rank]
 	first := slices.Min(slices.Collect(func(yield func(int) bool) {
@@ -408,7 +411,7 @@ func cycleStep(path []*edge) string {
 	return "compare the order of the calls of these ranks: one of them has to make the call that another one waits for"
 }
 
-// shortestCycle returns the waits of a shortest cycle through a rank, or nil if it is in no cycle.
+// shortestCycle returns the waits of a shortest cycle through a rank, or nil if the rank is in no cycle.
 func (r *roots) shortestCycle(first int) (path []*edge) {
 	ranks := r.graph.ShortestCycle(first)
 	for i, rank := range ranks {
@@ -419,7 +422,7 @@ func (r *roots) shortestCycle(first int) (path []*edge) {
 	return path
 }
 
-// continuesPath reports whether a path that contains e continues with a wait of rank e.to.
+// continuesPath reports whether a path that contains the wait e continues with a wait of rank e.to.
 func (r *roots) continuesPath(e *edge) bool {
 	return e.to != AnyRank && e.pairFinding == nil && !e.isIdle && r.view.isOldEnough(e) && !r.isPathEnd(e)
 }

@@ -8,26 +8,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// Source is a daemon, or the ranks of a job on one host, and its answer to a query of its state.
+// Source is a daemon, or the ranks of a job on one host, together with its answer to a query of its state.
 type Source struct {
 	// Name identifies the source: the URL of a daemon, "this host's daemon", or "job zrlctl_4711".
 	Name string
-	// Status is nil if the source has not answered. Err is then the reason.
+	// Status is the state that the source has reported. If the source has not answered, Status is nil, and Err is the
+	// reason.
 	Status *state.Status
 	Err    error
 	// Asked holds the answers to the questions that the source sent to other ranks over its links. AskErr is the reason
 	// why it could not ask them. Both are nil if it was not instructed to ask.
 	Asked  []state.AskResult
 	AskErr error
-	// Age is the maximum age of the state.
+	// Age is the maximum age of the reported state.
 	Age time.Duration
 }
 
 // Diagnosis explains why ranks wait.
 type Diagnosis struct {
-	// Findings are the root causes: certain ones first, then the causes for which most ranks wait.
+	// Findings are the root causes. Certain ones come first, then those for which most ranks wait.
 	Findings []Finding `json:"findings"`
-	// After is the minimum age of a wait that counts.
+	// After is the minimum age of the waits that were considered.
 	After float64 `json:"after_seconds"`
 	// Waiting lists the ranks that wait, in rank order.
 	Waiting []int `json:"waiting"`
@@ -54,7 +55,7 @@ const (
 type Finding struct {
 	// Cause is the ID of a Cause.
 	Cause string `json:"cause"`
-	// Certain is set if the states prove the cause. Otherwise the cause merely remains because the states prove no
+	// Certain is set if the states prove the cause. Otherwise it is the cause that remains because the states prove no
 	// other.
 	Certain bool `json:"certain"`
 	// Rank is the rank at fault, or AnyRank. Peer is the rank that has waited for it the longest.
@@ -63,7 +64,7 @@ type Finding struct {
 	// Cycle lists the ranks of a cycle, each of which waits for the next.
 	Cycle []int `json:"cycle,omitempty"`
 	// Call is the call in which Peer waits. Tag, Comm and Bytes describe its operation. Tag is nil if any tag matches
-	// or the operation has no tag; Bytes is nil if the length is unknown.
+	// or if the operation has no tag. Bytes is nil if the length is unknown.
 	Call  Call   `json:"call"`
 	Tag   *int   `json:"tag"`
 	Comm  uint32 `json:"comm"`
@@ -81,7 +82,7 @@ type Finding struct {
 	// Possible lists all causes that the evidence does not exclude, likeliest first. It is empty if the finding is
 	// certain.
 	Possible []Possibility `json:"possible,omitempty"`
-	// Waiting lists the ranks that wait because of the finding, in rank order.
+	// Waiting lists the ranks whose waits the finding explains, in rank order.
 	Waiting []int `json:"waiting"`
 
 	named int // the rank whose wait Text describes

@@ -15,14 +15,14 @@ import (
 // A message is in transit if both of its ranks have made their calls, but some of its packets have not arrived. If the
 // states of both ranks are known, they explain the wait, and no program is at fault.
 
-// pairLink is a pair of ranks that have both answered, seen from a wait.
+// pairLink is a pair of ranks that have both answered. Its fields describe the pair from the view of one wait.
 type pairLink struct {
 	view                 *view
 	edge                 *edge
 	fromReport, toReport *state.Peer // what each rank reports about the other
 }
 
-// side is one direction of a link: the packets that rank sends to other.
+// side is one direction of a link. It describes the packets that its rank sends to the other rank.
 type side struct {
 	rank, other    int
 	senderReport   *state.Peer // what rank reports about other
@@ -32,11 +32,11 @@ type side struct {
 func (l *pairLink) outbound() side { return side{l.edge.from, l.edge.to, l.fromReport, l.toReport} }
 func (l *pairLink) inbound() side  { return side{l.edge.to, l.edge.from, l.toReport, l.fromReport} }
 
-// stallThreshold is the number of seconds without an acknowledgement after which packets count as lost.
+// stallThreshold is the number of seconds without an acknowledgement after which unacknowledged packets count as lost.
 const stallThreshold = 0.5
 
-// stallTime reports whether the peer fails to acknowledge packets of the extended profile sent by the side, and for how
-// many seconds it has failed to.
+// stallTime reports whether the side's packets of the extended profile are not acknowledged, and for how many seconds
+// the acknowledgement has been missing.
 func (s side) stallTime() (seconds float64, stalls bool) {
 	x := s.senderReport.Extended
 	switch {
@@ -54,8 +54,8 @@ func (s side) arrivesWithin(seconds float64) bool {
 	return s.receiverReport.SinceLastPacket != nil && *s.receiverReport.SinceLastPacket <= seconds
 }
 
-// declaredUnreachable reports whether the rank of the side declared the other rank unreachable within the given number
-// of seconds, and therefore dropped its messages.
+// declaredUnreachable reports whether the rank of the side has declared the other rank unreachable within the given
+// number of seconds. If so, it has dropped its messages.
 func (s side) declaredUnreachable(seconds float64) bool {
 	return s.senderReport.Unreachable != nil && *s.senderReport.Unreachable <= seconds
 }
@@ -64,7 +64,8 @@ func (s side) declaredUnreachable(seconds float64) bool {
 // packet that arrives earlier may belong to the previous message.
 const minRetransmitDelay = 0.5
 
-// maxRetransmitDelay is the number of seconds within which a rank receives retransmitted packets, in any profile.
+// maxRetransmitDelay is the number of seconds within which a rank that waits for retransmitted packets receives them,
+// in any profile.
 const maxRetransmitDelay = 4.5
 
 // explainTransit explains a wait for a message in transit. It returns nil if the message is not in transit.
@@ -124,7 +125,7 @@ func (l *pairLink) explainUnreachable() *Finding {
 	return l.openFinding(LostPacket, list...)
 }
 
-// explainSenderGone explains a receive whose sender is no longer in a send.
+// explainSenderGone explains why a receive waits although its sender is no longer in a send.
 func (l *pairLink) explainSenderGone() *Finding {
 	e := l.edge
 	if r := l.view.ranks[e.to]; len(r.Attached) == 0 && r.Role == state.RoleHost {
@@ -135,18 +136,18 @@ func (l *pairLink) explainSenderGone() *Finding {
 	return l.openFinding(LostPacket, lost, restartedCause(l.inbound(), "in the middle of the message"))
 }
 
-// lostPacketCause returns the possibility that a packet sent by the side was lost.
+// lostPacketCause returns the possible cause that a packet sent by the side was lost.
 func lostPacketCause(packet protocol.Type, s side) Possibility {
 	return newPossibility(infer.PacketLost, s.rank, s.other, "%v from rank %d to rank %d was lost", packet, s.rank,
 		s.other)
 }
 
-// restartedCause returns the possibility that the rank of the side, or its program, has restarted.
+// restartedCause returns the possible cause that the rank of the side, or its program, has restarted.
 func restartedCause(s side, when string) Possibility {
 	return newPossibility(infer.Restarted, s.rank, s.other, "rank %d, or its program, has begun again %s", s.rank, when)
 }
 
-// blockedCause returns the possibility that packets from rank do not arrive at peer.
+// blockedCause returns the possible cause that packets from one rank do not arrive at its peer.
 func blockedCause(rank, peer int) Possibility {
 	return newPossibility(infer.PacketsBlocked, rank, peer, "packets from rank %d do not arrive at rank %d", rank, peer)
 }
@@ -155,7 +156,7 @@ func newPossibility(cause infer.Cause, rank, peer int, format string, args ...an
 	return Possibility{Cause: cause, Rank: rank, Peer: peer, Text: fmt.Sprintf(format, args...)}
 }
 
-// explainHandshake explains a wait for a message of profile cloudfpga or v0.9. send is the sender's operation, and
+// explainHandshake explains a wait for a message in the cloudfpga or v0.9 profile. send is the sender's operation, and
 // receiver is the receiver's report about the sender.
 func (l *pairLink) explainHandshake(s side, send *state.Wait, receiver *state.Peer) *Finding {
 	recv := receiver.Receiving
@@ -187,18 +188,18 @@ func (l *pairLink) explainHandshake(s side, send *state.Wait, receiver *state.Pe
 	return nil
 }
 
-// waitsElsewhere reports whether a rank is known to wait in a call other than a receive from peer.
+// waitsElsewhere reports whether a rank is known to wait in some call other than a receive from the given peer.
 func (v *view) waitsElsewhere(rank, peer int) bool {
 	return slices.ContainsFunc(v.outEdges[rank],
 		func(e *edge) bool { return v.isOldEnough(e) && !e.isIdle && (e.to != peer || e.isSend) })
 }
 
-// isMatched reports whether a receive has been matched.
+// isMatched reports whether a message has been matched to the given receive.
 func isMatched(recv *state.Wait) bool {
 	return recv != nil && (recv.State == handshake.WaitData || recv.State == handshake.Receiving)
 }
 
-// explainExtended explains a wait caused by unacknowledged packets of the extended profile.
+// explainExtended explains a wait caused by packets of the extended profile that have not been acknowledged.
 func (l *pairLink) explainExtended() *Finding {
 	for _, s := range []side{l.outbound(), l.inbound()} {
 		seconds, stalls := s.stallTime()
@@ -221,8 +222,7 @@ func (l *pairLink) explainExtended() *Finding {
 }
 
 // explainLoss explains a wait caused by missing packets from one side. packet is their type, or 0 for packets of all
-// types, and seconds is the time for which they have been missing. long is set if some paths do not carry packets of
-// their length.
+// types. seconds is how long they have been missing. long is set if some paths do not carry packets of their length.
 func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
 	if packet != 0 {
@@ -276,8 +276,8 @@ func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, lo
 	return l.view.certainFinding(l.edge, PacketsBlocked, l.view.blockedProof(s.rank, s.other, s.receiverReport))
 }
 
-// explainLongLoss explains a wait caused by missing long packets. Either other is the cause, or the path carries only
-// shorter packets.
+// explainLongLoss explains a wait caused by missing long packets. The cause is either the given possibility other, or a
+// path that carries only shorter packets.
 func (l *pairLink) explainLongLoss(s side, other Possibility) *Finding {
 	f := l.openFinding(string(other.Cause), other, mtuCause(s))
 	if packet := l.edge.missing; packet == protocol.Ack || packet == protocol.Data {
@@ -286,7 +286,7 @@ func (l *pairLink) explainLongLoss(s side, other Possibility) *Finding {
 	return f
 }
 
-// mtuCause returns the possibility that long datagrams from the side do not arrive.
+// mtuCause returns the possible cause that long datagrams from the side do not arrive.
 func mtuCause(s side) Possibility {
 	return newPossibility(infer.PathMTU, s.rank, s.other,
 		"the path from rank %d to rank %d does not carry datagrams of that "+
@@ -300,7 +300,7 @@ func (v *view) certainFinding(e *edge, cause string, p proof) *Finding {
 	return f
 }
 
-// openFinding builds a finding with several possible causes.
+// openFinding builds a finding that has several possible causes.
 func (l *pairLink) openFinding(cause string, list ...Possibility) *Finding {
 	f := l.view.findingFromCauses(l.edge, cause, "", list, []string{
 		lastHeardAtText(l.edge.from, l.fromReport), lastHeardAtText(l.edge.to, l.toReport),
@@ -314,8 +314,8 @@ func lastHeardAtText(rank int, p *state.Peer) string {
 	return fmt.Sprintf("at rank %d, %s", rank, lastHeardText(p))
 }
 
-// findingFromCauses builds a finding from the possible causes of a wait. A single cause is certain. lead describes the
-// symptom; it may be empty.
+// findingFromCauses builds a finding from the possible causes of a wait. If there is only one, it is certain. lead
+// describes the symptom, and may be empty.
 func (v *view) findingFromCauses(e *edge, symptom, lead string, list []Possibility, evidence []string,
 	step string) *Finding {
 	p := proof{evidence: evidence, step: step, reason: causesText(list)}
@@ -354,8 +354,8 @@ func (v *view) restartCauses(path []*edge) (list []Possibility) {
 			continue
 		}
 		for _, s := range []side{{e.from, e.to, from, to}, {e.to, e.from, to, from}} {
-			// A restart before the start of the other rank's program is harmless. The reports of ranks may be as old as
-			// After.
+			// A restart before the start of the other rank's program is harmless. The comparison must allow for reports
+			// that are as old as After.
 			if s.hasForgotten() && v.isYounger(s.rank, s.other, MinWaitAge.Seconds()) {
 				list = append(list, newPossibility(infer.Restarted, s.rank, s.other,
 					"rank %d began again after rank %d had "+
@@ -366,14 +366,14 @@ func (v *view) restartCauses(path []*edge) (list []Possibility) {
 	return list
 }
 
-// isYounger reports whether the engine of rank started after the program of rank than, or less than slack seconds
-// before it.
+// isYounger reports whether the engine of one rank started later than the program of the other, or less than slack
+// seconds before it.
 func (v *view) isYounger(rank, than int, slack float64) bool {
 	up := v.ranks[rank].Engine.Uptime
 	return up > 0 && up < v.programAge(than)+slack
 }
 
-// programAge returns the number of seconds for which the current program of a rank has used the rank.
+// programAge returns for how many seconds the current program of a rank has used the rank.
 func (v *view) programAge(rank int) float64 {
 	r := v.ranks[rank]
 	age := r.Engine.Uptime

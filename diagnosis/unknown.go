@@ -43,7 +43,7 @@ func (v *view) unknownEndFinding(e *edge) *Finding {
 	return v.findingFromCauses(e, symptom, v.symptomText(symptom, e), left, evidence, v.nextStep(symptom, e))
 }
 
-// excludedTexts describes, for each observation, the causes that it contradicts.
+// excludedTexts describes, for each observation, the causes that the observation excludes.
 func excludedTexts(excluded []infer.Excluded) (facts []string) {
 	by := map[string][]string{}
 	for _, x := range excluded {
@@ -61,7 +61,7 @@ func excludedTexts(excluded []infer.Excluded) (facts []string) {
 	return facts
 }
 
-// symptomText describes the symptom of a wait with several possible causes.
+// symptomText describes what is observed of a wait that has several possible causes.
 func (v *view) symptomText(symptom string, e *edge) string {
 	switch symptom {
 	case NeverHeard:
@@ -187,13 +187,13 @@ func hasTalkedSince(p *state.Peer, seconds float64) bool {
 	return p.LastDrop == nil || p.LastDrop.Seconds > *p.SinceLastPacket+retransmitGap
 }
 
-// maxAnswerTime is the maximum time, in seconds, that a running rank takes to answer a question (E53).
+// maxAnswerTime is the maximum time, in seconds, that a running rank needs to answer a question (E53).
 const maxAnswerTime = 1
 
 // retransmitGap is the minimum number of seconds between two packets of which the later counts as a retransmission.
 const retransmitGap = 0.05
 
-// symptom returns the ID under which a wait with several possible causes is reported.
+// symptom returns the ID under which a finding with several possible causes is reported.
 func (v *view) symptom(e *edge, observation *infer.Observation) string {
 	switch {
 	case !everHeard(e.peer) && wasContacted(e.peer):
@@ -219,7 +219,7 @@ func (v *view) symptom(e *edge, observation *infer.Observation) string {
 	return NothingSent
 }
 
-// isFragmented reports whether the message of a send needs more than one datagram.
+// isFragmented reports whether the message being sent needs more than one datagram.
 func isFragmented(e *edge) bool { return e.wait != nil && e.wait.Envelope.Bytes > maxWordsOfDatagram*4 }
 
 // maxWordsOfDatagram is the maximum number of words in a message that fits in one datagram.
@@ -267,7 +267,7 @@ func (v *view) noCallCauses(e *edge) (list []Possibility) {
 	return list
 }
 
-// movedOnCause returns the possibility that a wait known only from a packet is already over.
+// movedOnCause returns the possible cause that a wait known only from a packet is already over.
 func movedOnCause(e *edge) Possibility {
 	return newPossibility(infer.DeadEnd, e.from, e.to,
 		"rank %d does not wait any more: what it has sent is a late copy, or "+

@@ -10,22 +10,22 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// view is the combined knowledge of all sources.
+// view combines what all sources have reported.
 type view struct {
 	members     []state.Member
 	ranks       map[int]*rankState
 	silentRanks map[int]silentRank
-	// hosts maps the IP address of a host to the job whose ranks on that host are all known.
+	// hosts maps the IP address of a host to the job of which all ranks on that host are known.
 	hosts map[netip.Addr]string
-	// askFailures holds, for each rank that was asked over links without success, the reason.
+	// askFailures holds the reason why asking over links failed, for each rank with which it failed.
 	askFailures map[int]string
-	// unanswered contains the pairs of ranks of which the first has sent the question and the engine of the second has
-	// not answered it.
+	// unanswered contains the pairs of ranks in which the first rank has sent a question that the engine of the second
+	// has not answered.
 	unanswered map[[2]int]bool
-	// askErr is the reason why no questions were sent over links, nil if they were sent.
+	// askErr is the reason why no questions were sent over links, or nil if they were sent.
 	askErr error
 	edges  []*edge
-	// outEdges holds the edges that begin at each waiting rank.
+	// outEdges holds, for each waiting rank, the edges of the wait graph that begin at it.
 	outEdges map[int][]*edge
 	// slack is the maximum difference, in seconds, between the times of two sources.
 	slack float64
@@ -33,19 +33,19 @@ type view struct {
 	minAge float64
 }
 
-// rankState is the state of a rank that has answered.
+// rankState is the reported state of a rank that has answered.
 type rankState struct {
 	*state.RankInfo
 	Engine *state.Engine
 	job    string // empty if the rank belongs to a daemon, or was asked over a link
-	// cutShort is set if the report omits some of the rank's peers, calls or programs.
+	// cutShort is set if the rank's report omits some of its peers, calls or programs.
 	cutShort bool
 	peers    map[int]*state.Peer
-	// failed is the last operation of the rank if it failed, and nil otherwise.
+	// failed is the last operation of the rank if that operation failed, and nil otherwise.
 	failed *state.Failure
 }
 
-// silentRank is a rank of a job whose process exists but does not answer.
+// silentRank is a rank of a job that does not answer although its process exists.
 type silentRank struct {
 	process state.SilentProcess
 	job     string
@@ -80,8 +80,8 @@ func newView(sources []Source, after float64) *view {
 	return v
 }
 
-// markBusyKernels counts the idle receives of a stand-in as waits if another rank, from which these receives do not
-// receive, waits for the stand-in. The kernel is then not merely waiting for work.
+// markBusyKernels counts the idle receives of a stand-in as waits if the stand-in is needed: some other rank, from
+// which these receives do not receive, waits for it. The kernel is then not merely waiting for work.
 func (v *view) markBusyKernels() {
 	for again := true; again; {
 		again = false
@@ -98,7 +98,7 @@ func (v *view) markBusyKernels() {
 	}
 }
 
-// addStatus merges a status into the view. It ignores ranks whose state is already known.
+// addStatus merges the status of a source into the view. It ignores ranks whose state is already known.
 func (v *view) addStatus(s *state.Status) {
 	v.members = append(v.members, s.Cluster[min(len(v.members), len(s.Cluster)):]...)
 	for i := range s.Ranks {
@@ -127,7 +127,8 @@ func (v *view) addStatus(s *state.Status) {
 	}
 }
 
-// lastFailed returns the last failed operation of a rank, or nil if an operation has completed since.
+// lastFailed returns the last failed operation of a rank. It returns nil if an operation has completed since that
+// failure.
 func lastFailed(s *state.Status, rank *state.Rank) *state.Failure {
 	for i := range s.Failures { // the newest first
 		failure := &s.Failures[i]
@@ -143,7 +144,7 @@ func lastFailed(s *state.Status, rank *state.Rank) *state.Failure {
 	return nil
 }
 
-// addAsked adds the answers of ranks that were asked over links.
+// addAsked adds the answers of ranks that other ranks asked over links.
 func (v *view) addAsked(asked []state.AskResult) {
 	for i := range asked {
 		result := &asked[i]
@@ -159,7 +160,7 @@ func (v *view) addAsked(asked []state.AskResult) {
 	}
 }
 
-// peerReport returns the report of rank about peer, or nil if it has not reported any.
+// peerReport returns what rank has reported about peer, or nil if it has reported nothing.
 func (v *view) peerReport(rank, peer int) *state.Peer {
 	if r := v.ranks[rank]; r != nil && !hasOwnMPE(r.Kernel) { // its engine sees no packets
 		return r.peers[peer]
@@ -167,7 +168,7 @@ func (v *view) peerReport(rank, peer int) *state.Peer {
 	return nil
 }
 
-// address returns the address of a rank in the rank map, or "" if unknown.
+// address returns the address of a rank in the rank map, or "" if the address is unknown.
 func (v *view) address(rank int) string {
 	if rank < 0 || rank >= len(v.members) {
 		return ""
@@ -175,7 +176,8 @@ func (v *view) address(rank int) string {
 	return v.members[rank].Address
 }
 
-// jobAt returns the host of a rank, and the job whose ranks on that host are all known, or "" if there is no such job.
+// jobAt returns the host of a rank, and the job of which all ranks on that host are known. The job is "" if there is
+// none.
 func (v *view) jobAt(rank int) (host netip.Addr, job string) {
 	at, _ := netip.ParseAddrPort(v.address(rank))
 	return at.Addr(), v.hosts[at.Addr()]
@@ -202,7 +204,7 @@ func isSimulatedMPE(r *state.Rank) bool {
 	return hasOwnMPE(r.Kernel) && r.KernelBlockReason == "" && r.KernelState == state.KernelRunning
 }
 
-// unknownReason returns the reason why the state of a rank is unknown. It returns false if the state is known.
+// unknownReason returns the reason why the state of a rank is unknown. It returns false if the state is in fact known.
 func (v *view) unknownReason(rank int) (UnknownRank, bool) {
 	_, silent := v.silentRanks[rank]
 	if rank < 0 || v.ranks[rank] != nil || silent {

@@ -66,7 +66,7 @@ func operationText(e *edge) string {
 	return fmt.Sprintf(" to receive up to %s%s from rank %d", what, of, e.to)
 }
 
-// missingText names the packet that has not arrived, or returns "" if the wait is not for a packet.
+// missingText names the packet whose absence makes a rank wait. It returns "" if the wait is not for a packet.
 func missingText(e *edge) string {
 	switch {
 	case e.missing != 0:
@@ -99,7 +99,7 @@ func tagText(tag *int) string {
 	return fmt.Sprintf("tag %d", *tag)
 }
 
-// bytesText returns before followed by a length, or "" if the length is unknown.
+// bytesText returns the text before followed by a length, or "" if the length is unknown.
 func bytesText(before string, n int64) string {
 	if n < 0 {
 		return ""
@@ -107,7 +107,7 @@ func bytesText(before string, n int64) string {
 	return before + words.Plural(int(n), "byte")
 }
 
-// maxRanks is the maximum number of ranks that a text names.
+// maxRanks is the maximum number of ranks that one text lists by number.
 const maxRanks = 8
 
 // ranksText names ranks, such as "rank 3" or "ranks 1, 2 and 3".
@@ -188,7 +188,7 @@ func (f *Finding) TextBlock() string {
 	return b.String()
 }
 
-// unnamedWaiting returns the ranks that wait because of the finding, except those named in its text.
+// unnamedWaiting returns the ranks that wait because of the finding but that its text does not name.
 func (f *Finding) unnamedWaiting() (list []int) {
 	for _, r := range f.Waiting {
 		if r != f.named && !slices.Contains(f.Cycle, r) {
@@ -198,13 +198,13 @@ func (f *Finding) unnamedWaiting() (list []int) {
 	return list
 }
 
-// maxUnknown is the maximum number of lines about ranks whose state is unknown.
+// maxUnknown is the maximum number of lines printed about ranks whose state is unknown.
 const maxUnknown = 32
 
-// maxText is the maximum length of a line, in characters.
+// maxText is the maximum length in characters of one printed line.
 const maxText = 600
 
-// Fingerprint returns a string that changes if the causes change, but not if only times change.
+// Fingerprint returns a string that changes whenever the causes change, but not if only the durations of waits do.
 func (d *Diagnosis) Fingerprint() string {
 	var b strings.Builder
 	for i := range d.Findings {

@@ -70,7 +70,7 @@ func ReadFile(path string) (*Capture, error) {
 	}
 }
 
-// Add appends frames, which include their link-layer header.
+// Add appends frames to the recording. Each frame includes its link-layer header.
 func (c *Capture) Add(t time.Time, frames ...[]byte) *Capture {
 	for _, f := range frames {
 		c.Packets = append(c.Packets, Packet{Time: t, Data: f})
@@ -102,7 +102,7 @@ func (c *Capture) Drop(n int) *Capture {
 	return c
 }
 
-// Duplicate inserts a copy of packet n after it.
+// Duplicate inserts a copy of packet n immediately after that packet.
 func (c *Capture) Duplicate(n int) *Capture {
 	c.Packets = slices.Insert(c.Packets, n, c.Packets[n-1])
 	return c
@@ -123,7 +123,7 @@ func (c *Capture) Edit(n int, edit func([]byte) []byte) *Capture {
 	return c
 }
 
-// Truncate truncates all packets to n bytes, like a snapshot length.
+// Truncate truncates each packet to its first n bytes, as a snapshot length does in a real recorder.
 func (c *Capture) Truncate(n int) *Capture {
 	for i := range c.Packets {
 		p := &c.Packets[i]

@@ -7,7 +7,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// ExtSession records packets of the extended profile between ranks 0 and 1 at 10.12.0.1 and 10.12.0.2, 100 µs apart.
+// ExtSession records packets that ranks 0 and 1 exchange in the extended profile. The ranks have the addresses
+// 10.12.0.1 and 10.12.0.2, and their packets are 100 µs apart.
 type ExtSession struct {
 	Capture *Capture
 	// Sessions holds the sessions of the two ranks. Numbers holds the number of each rank's last numbered packet.
@@ -39,8 +40,8 @@ func (t *ExtSession) Advance(d time.Duration) *ExtSession {
 	return t
 }
 
-// Send records a packet from a rank. It fills in ranks and sessions and, if a packet of this type is numbered and
-// header.Number is 0, the number.
+// Send records a packet sent by a rank. It fills in ranks and sessions. It also fills in the packet number if packets
+// of this type are numbered and header.Number is 0.
 func (t *ExtSession) Send(from int, header protocol.ExtHeader, payload []byte) *ExtSession {
 	header.Src, header.Dst = uint32(from), uint32(1-from)
 	header.Session, header.PeerSession = t.Sessions[from], t.Sessions[1-from]
@@ -51,7 +52,7 @@ func (t *ExtSession) Send(from int, header protocol.ExtHeader, payload []byte) *
 	return t.SendRaw(from, protocol.AppendExtended(nil, &header, payload))
 }
 
-// SendRaw records the bytes b as sent by a rank.
+// SendRaw records arbitrary bytes b as if a rank had sent them.
 func (t *ExtSession) SendRaw(from int, b []byte) *ExtSession {
 	for len(b) > 0 {
 		t.Advance(100 * time.Microsecond)
@@ -71,7 +72,7 @@ func (t *ExtSession) SendRaw(from int, b []byte) *ExtSession {
 	return t
 }
 
-// SendEager records an eager message from a rank, with size bytes of payload per packet, and its ACK.
+// SendEager records an eager message from a rank, with size bytes of payload per packet, and the ACK from the receiver.
 func (t *ExtSession) SendEager(from int, message uint32, payload []byte, size int) *ExtSession {
 	h := protocol.ExtHeader{Type: protocol.Data, Flags: protocol.FlagEager, Message: message, Tag: 5,
 		Length: uint32(len(payload))}

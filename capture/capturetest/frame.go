@@ -36,7 +36,8 @@ func Frame(linkType int, ip []byte, vlans ...uint16) []byte {
 	if v6 {
 		kind, family = 0x86dd, 30
 	}
-	// tags follows the first EtherType, and contains a VLAN tag and an EtherType for each element of vlans.
+	// The variable tags holds what follows the first EtherType: for each element of vlans, a VLAN tag and another
+	// EtherType.
 	var tags []byte
 	first := kind
 	for i := len(vlans) - 1; i >= 0; i-- {

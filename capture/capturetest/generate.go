@@ -63,7 +63,7 @@ type generator struct {
 	pairs   [generatedPairs]generatedPair
 }
 
-// generatedPair is a pair of ranks and its current message.
+// generatedPair is a pair of ranks together with the message that the two currently exchange.
 type generatedPair struct {
 	at    time.Duration // of the next packet, since the start
 	ranks [2]uint32     // sender, receiver
@@ -73,7 +73,7 @@ type generatedPair struct {
 	sent  int64
 }
 
-// generatedStep is the type of the next packet.
+// generatedStep is the type of the packet that a pair sends next.
 type generatedStep uint8
 
 const (
@@ -161,7 +161,7 @@ func (g *generator) writeNext(pair *generatedPair) bool {
 	return false
 }
 
-// packet writes a record with one datagram in an Ethernet frame.
+// packet writes a record with one Ethernet frame, which contains one datagram.
 func (g *generator) packet(at time.Duration, header protocol.Header, withHeader bool, payload []byte) {
 	size := len(payload)
 	if withHeader {

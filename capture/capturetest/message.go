@@ -12,17 +12,18 @@ import (
 // it coalesces on receipt.
 const MaxOffload = 45
 
-// Message is a message from rank Src, at address From, to rank Dst, at address To.
+// Message is a message sent by rank Src at address From to rank Dst at address To.
 type Message struct {
 	Src, Dst uint32
 	From, To netip.AddrPort
 	Words    uint32
 	Shape    protocol.Shape
-	// MaxCoalesced is the maximum number of DATA datagrams recorded as one packet.
+	// MaxCoalesced is the maximum number of DATA datagrams that are recorded as a single packet.
 	MaxCoalesced int
 }
 
-// AddMessage appends the packets of a complete handshake, 10 µs apart. The payload is the words 0, 1, 2 and so on.
+// AddMessage appends the packets of a message with a complete handshake, 10 µs apart. The payload consists of the words
+// 0, 1, 2 and so on.
 func (c *Capture) AddMessage(t time.Time, message Message) *Capture {
 	send := func(from, to netip.AddrPort, payload []byte) {
 		c.AddUDP(t, from, to, payload)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Format is a variant of a file format.
+// Format describes a variant of a file format for recordings.
 type Format struct {
 	BigEndian bool
 	// Nano selects time stamps in nanoseconds. It applies to pcap only.
@@ -78,7 +78,7 @@ func (c *Capture) Pcapng(f Format) []byte {
 	return b
 }
 
-// appendBlock appends a block with the given body, padded to a multiple of 4 bytes.
+// appendBlock appends a block with the given body, which it pads to a multiple of 4 bytes.
 func appendBlock(b []byte, order byteOrder, kind uint32, body []byte) []byte {
 	padding := -len(body) & 3
 	total := uint32(12 + len(body) + padding)

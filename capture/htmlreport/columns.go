@@ -18,7 +18,7 @@ func indexOrAppend(list *[]string, text string, limit int) int {
 	return len(*list) - 1
 }
 
-// digits is a column of small numbers. It is encoded as a string with one base-32 digit for each number.
+// digits is a column of small numbers. It is encoded as a string in which each number is one base-32 digit.
 type digits []byte
 
 // MarshalJSON encodes the string.

@@ -35,11 +35,12 @@ type messageColumns struct {
 	Verdict  []int    `json:"verdict"`
 	Verdicts []string `json:"verdicts"`
 	Start    []int64  `json:"start"` // difference from the previous one
-	// Phases holds the durations from request to clear, from clear to data and from data to ACK, and the total.
+	// Phases holds durations of each message: from request to clear, from clear to data, from data to ACK, and the
+	// total.
 	Phases          [4][]int64 `json:"phases"`
 	Retransmissions []int      `json:"retransmissions"`
 	Complete        digits     `json:"complete"`
-	// Steps is the number of steps of each message.
+	// Steps contains the number of steps of each message.
 	Steps []int `json:"steps"`
 }
 
@@ -48,7 +49,7 @@ type stepColumns struct {
 	// Time is the difference from the previous step of the message, or from the start of the message for its first
 	// step.
 	Time []int64 `json:"time"`
-	// Length is the time from the first packet of the step to the last.
+	// Length is the time between the first and the last packet of the step.
 	Length  []int64 `json:"length"`
 	Packet  []int64 `json:"packet"` // difference from the previous one
 	Packets []int   `json:"packets"`
@@ -61,7 +62,7 @@ type stepColumns struct {
 
 // findingColumns contains columns with one entry per finding.
 type findingColumns struct {
-	// First is the finding selected when the page opens, or -1.
+	// First is the index of the finding that is selected when the page opens, or -1 if there are no findings.
 	First    int       `json:"first"`
 	Kind     []int     `json:"kind"`
 	Kinds    []kindRow `json:"kinds"`
@@ -71,7 +72,7 @@ type findingColumns struct {
 	Messages [][]int64 `json:"messages"` // IDs
 }
 
-// pairRow is the summary of a pair of ranks, or of all ranks.
+// pairRow is the summary of the messages between a pair of ranks, or between all ranks.
 type pairRow struct {
 	Src             int   `json:"src"`
 	Dst             int   `json:"dst"`
@@ -79,11 +80,11 @@ type pairRow struct {
 	Complete        int64 `json:"complete"`
 	Words           int64 `json:"words"`
 	Retransmissions int64 `json:"retransmissions"`
-	// Phases holds the count, p50, p90, p99 and maximum of each phase.
+	// Phases holds the number of durations, p50, p90, p99 and the maximum for each phase.
 	Phases [4][5]int64 `json:"phases"`
 }
 
-// maxTime limits times, in nanoseconds, so that differences of times do not overflow.
+// maxTime limits times, in nanoseconds, so that the difference between two times does not overflow.
 const maxTime = 1 << 61
 
 // maxTypes is the maximum number of packet types. A type must fit in one digit.

@@ -11,13 +11,14 @@ import (
 // kindRow is a kind of finding.
 type kindRow struct {
 	Name capture.FindingKind `json:"name"`
-	// Level is 0 if the finding stops or corrupts an exchange, 1 if it delays one, and 2 for information.
+	// Level is the severity of the finding: 0 if it stops or corrupts an exchange, 1 if it delays one, and 2 if it is
+	// only information.
 	Level int `json:"level"`
 	// Total includes findings that are not listed.
 	Total int `json:"total"`
 }
 
-// levels maps kinds of findings to their level, which is 0 for unlisted kinds.
+// levels maps kinds of findings to their severity level. Kinds that are not listed have level 0.
 var levels = map[capture.FindingKind]int{
 	capture.LostPacket:          1,
 	capture.RetransmittedPacket: 1,
@@ -32,7 +33,7 @@ var levels = map[capture.FindingKind]int{
 // maxStatic is the maximum number of findings that the page shows without its script.
 const maxStatic = 100
 
-// staticFinding is a finding in the form shown without the script.
+// staticFinding is a finding in the form in which the page shows it without its script.
 type staticFinding struct {
 	Number                  int // from 1
 	Level                   int
@@ -130,7 +131,7 @@ type openWait struct {
 	Since      int64  `json:"since"`
 }
 
-// openWaits returns the open waits that belong to messages drawn in the diagram.
+// openWaits returns those open waits whose messages are drawn in the diagram.
 func openWaits(report *capture.Report) []openWait {
 	drawn := map[int64]bool{}
 	for i := range report.Messages {

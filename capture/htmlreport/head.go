@@ -16,7 +16,8 @@ import (
 type head struct {
 	Name, Source string
 	Verdict      string
-	// State is the class of the verdict line: "clean", "found" or "cut".
+	// State is the class of the line with the verdict: "clean" for no findings, "found" for findings, or "cut" for a
+	// recording that is truncated or has no messages.
 	State   string
 	Facts   []fact
 	Notices []string
@@ -167,7 +168,7 @@ func formatPercent(part, whole int64) string {
 	if whole <= 0 {
 		return ""
 	}
-	// Round down so that 100 % is shown only for the whole.
+	// Round down so that 100 % is shown only if nothing is missing.
 	tenths := math.Floor(float64(part) / float64(whole) * 1000)
 	return strconv.FormatFloat(tenths/10, 'f', -1, 64) + " %"
 }

@@ -18,7 +18,8 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// scripts are the parts of the page's script, in the order of concatenation. They share the scope of one function.
+// scripts are the parts of the page's script, in the order in which they are concatenated. They share the scope of one
+// function.
 var scripts = []string{
 	"format.js", "data.js", "scale.js", "store.js", "canvas.js", "tooltip.js", "ladder_lanes.js", "ladder_marks.js",
 	"ladder_arrows.js", "ladder_density.js", "ladder.js", "ladder_input.js", "minimap.js", "findings.js",
@@ -32,7 +33,7 @@ var ErrNoReport = errors.New("htmlreport: there is no report to write")
 // page is the argument of the template.
 type page struct {
 	head
-	// Findings lists the findings shown without the script.
+	// Findings lists the findings that the page shows without its script.
 	Findings []staticFinding
 	Style    template.CSS
 	Script   template.JS
@@ -40,7 +41,7 @@ type page struct {
 	Policy   string
 }
 
-// parts holds the content common to all reports.
+// parts holds the content that is the same in all reports.
 type parts struct {
 	template *template.Template
 	style    template.CSS
@@ -48,7 +49,7 @@ type parts struct {
 	policy   string
 }
 
-// static returns the parts. Its first call loads them.
+// static returns the content common to all reports. Its first call loads this content.
 var static = sync.OnceValue(loadParts)
 
 // loadParts reads the embedded files. It panics if one is missing or invalid, which every test of this package checks.
@@ -83,7 +84,7 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Write writes r as an HTML page. The output depends only on r. The error is ErrNoReport or an error from w.
+// Write writes the report r as an HTML page. The output depends only on r. The error is ErrNoReport or an error from w.
 func Write(w io.Writer, report *capture.Report) error {
 	if report == nil {
 		return ErrNoReport

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture"
 )
 
-// Flags of a step. The script uses the same numbers.
+// Flags of a step. The page's script uses the same numbers.
 const (
 	flagFromSender = 1 << iota
 	// flagRetransmitted: the packet was retransmitted after a timeout.
@@ -42,7 +42,7 @@ func copiedPackets(r *capture.Report) map[int64]bool {
 	return copies
 }
 
-// drawnSteps returns the steps of a message, with flags derived from its verdict.
+// drawnSteps returns the steps of a message as the diagram shows them, with flags derived from the message's verdict.
 func drawnSteps(message *capture.Message, copies map[int64]bool) []step {
 	if len(message.Steps) == 0 {
 		return nil
@@ -80,8 +80,8 @@ func drawnSteps(message *capture.Message, copies map[int64]bool) []step {
 	return steps
 }
 
-// wasRecorded reports whether the phases prove that a packet of type wireOrder[place] was recorded. The list of steps
-// may lack it, because the list ends after KeepSteps steps.
+// wasRecorded reports whether a packet of type wireOrder[place] must have been recorded, because the durations of the
+// phases prove it. The list of steps may lack it, because the list ends after KeepSteps steps.
 func wasRecorded(message *capture.Message, place int) bool {
 	phases := &message.Phases
 	switch place {
@@ -95,7 +95,7 @@ func wasRecorded(message *capture.Message, place int) bool {
 	return message.Complete
 }
 
-// insertMissing inserts an unrecorded step at its place between the recorded ones.
+// insertMissing inserts a step for an unrecorded packet at its place between the recorded steps.
 func insertMissing(steps []step, place int) []step {
 	at := slices.IndexFunc(steps, func(s step) bool {
 		return slices.Index(wireOrder, s.Type) > place

@@ -10,7 +10,7 @@ import (
 // applicationName is the value of the option shb_userappl that marks files written by a Writer.
 const applicationName = "zrlmpid"
 
-// Metadata holds the properties of a file, or zeros for properties missing from the file.
+// Metadata describes a file. Properties that the file does not contain are zero.
 type Metadata struct {
 	// FromWriter is true if a Writer wrote the file. All packets in such a file are ZRLMPI packets.
 	FromWriter bool
@@ -21,7 +21,8 @@ type Metadata struct {
 	Dropped int64
 }
 
-// Maximum length in bytes of the options of a packet block and of any other block. Longer options are ignored.
+// Maximum length in bytes of the options of a packet block, and of the options of any other block. Longer options are
+// ignored.
 const (
 	maxPacketOptions = 16 << 10
 	maxBlockOptions  = 64 << 10
@@ -62,8 +63,8 @@ func (g *ngReader) readMetadata(total uint32) {
 	}
 }
 
-// readComments returns the comments on the current packet. total is the length of the packet's block, and end the
-// offset in the block at which the packet's data ends.
+// readComments returns the comments on the current packet. total is the length of the packet's block, and end is the
+// position in the block at which the packet's data ends.
 func (g *ngReader) readComments(end int, total uint32) (list []string) {
 	from := (end + 3) &^ 3
 	left := int64(total) - 4 - int64(from)

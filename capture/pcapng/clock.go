@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// ngClock is the clock of an interface in a pcapng file.
+// ngClock describes the clock of an interface in a pcapng file.
 type ngClock struct {
 	ticksPerSecond uint64
-	// offset is the number of seconds to add to each time stamp.
+	// offset is the number of seconds to be added to each time stamp of the interface.
 	offset int64
 }
 
-// maxDecimalDigits is the largest exponent of a power of ten that fits in 64 bits.
+// maxDecimalDigits is the largest exponent for which the power of ten fits in 64 bits.
 const maxDecimalDigits = 19
 
 // defaultClock returns a clock with a resolution of one microsecond, the default of the format.
@@ -34,7 +34,7 @@ func (c *ngClock) setResolution(v byte) bool {
 	return true
 }
 
-// toTime converts ticks to a time, rounded down to the nanosecond.
+// toTime converts a time stamp in ticks of the clock to a time, rounded down to the nanosecond.
 func (c *ngClock) toTime(ticks uint64) time.Time {
 	hi, lo := bits.Mul64(ticks%c.ticksPerSecond, 1e9)
 	ns, _ := bits.Div64(hi, lo, c.ticksPerSecond)

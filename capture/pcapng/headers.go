@@ -43,7 +43,8 @@ func (h *headers) addresses(ip int) (source, destination []byte) {
 	return s[:], d[:]
 }
 
-// maxPayload returns the maximum payload of a packet in bytes. The length field of IPv6 excludes the IPv6 header.
+// maxPayload returns the maximum length in bytes of a packet's payload. The limit depends on the IP version, because
+// the length field of IPv6 excludes the IPv6 header.
 func (h *headers) maxPayload() int {
 	ip, transport := h.lengths()
 	if ip == ipv6Len {
@@ -52,8 +53,8 @@ func (h *headers) maxPayload() int {
 	return math.MaxUint16 - ip - transport
 }
 
-// append appends the headers of a packet with length bytes of payload. data is the beginning of the payload; the
-// checksum takes the rest as zeros.
+// append appends the headers of a packet with length bytes of payload. data is the recorded beginning of the payload;
+// the checksum assumes that the other bytes are zero.
 func (h *headers) append(b, data []byte, length int) []byte {
 	ip, transport := h.lengths()
 	length += transport

@@ -40,7 +40,7 @@ type Call struct {
 	// Name is Send, Receive, or the name of the collective operation.
 	Name  string
 	State CallState
-	// Duration is the time from the posting of the call to this state.
+	// Duration is the time from the posting of the call until the recorded state was reached.
 	Duration time.Duration
 	// Peer is -1 in a receive from any source and in a collective call. Tag is the number of a collective call, or -1
 	// in a receive that matches any tag. Bytes is -1 if it may differ between ranks.

@@ -63,7 +63,7 @@ type pcapReader struct {
 	order binary.ByteOrder
 	tick  time.Duration
 	link  LinkType
-	// recordLen is the length of the last record returned, including its header.
+	// recordLen is the length, including the header, of the record that was returned last.
 	recordLen int
 }
 

@@ -33,17 +33,17 @@ const (
 // (pcapgo_test.go).
 type ngReader struct {
 	w *window
-	// order is the byte order of the section.
+	// order is the byte order of the current section.
 	order  binary.ByteOrder
 	ifaces []ngInterface
-	// begin is the offset in the file of the last block read.
+	// begin is the position in the file at which the block read last begins.
 	begin int64
 	// blockLen is the length of the last block read. blockLeft is the number of unread bytes of this block, without its
 	// trailing length.
 	blockLeft int64
 	blockLen  uint32
 	blockOpen bool
-	// last is the time of the last packet, used for packets without a time.
+	// last is the time of the last packet. A packet without a time gets this time.
 	last     time.Time
 	metadata Metadata
 	// onNote is the argument of NewReader.
@@ -112,7 +112,7 @@ func (g *ngReader) readBlock(rec *Record) (bool, error) {
 	return false, err
 }
 
-// startBlock records that the reader consumed n of the total bytes of a new block.
+// startBlock records the start of a new block: its length is total, and the reader has consumed the first n bytes.
 func (g *ngReader) startBlock(total uint32, n int) {
 	g.blockOpen, g.blockLen, g.blockLeft = true, total, int64(total)-int64(n)-4
 }
@@ -212,7 +212,7 @@ func (g *ngReader) interfaceOptions(iface *ngInterface, b []byte) error {
 	return nil
 }
 
-// readPacket reads one of the three kinds of packet blocks.
+// readPacket reads a packet block of any of the three kinds.
 func (g *ngReader) readPacket(rec *Record, kind, total uint32) error {
 	fixed := 28
 	if kind == blockSimplePacket {
@@ -262,7 +262,7 @@ func (g *ngReader) readPacket(rec *Record, kind, total uint32) error {
 		return toUnexpectedEOF(err)
 	}
 	rec.Time, rec.Link, rec.Data = g.last, iface.link, b[fixed:]
-	// closeBlock skips the packet's bytes with the rest of the block.
+	// The packet's bytes remain unread; closeBlock skips them with the rest of the block.
 	g.startBlock(total, 0)
 	return nil
 }

@@ -16,23 +16,24 @@ type Record struct {
 
 // Reader reads the packets of a file.
 type Reader interface {
-	// Next fills in the next packet. The error is io.EOF at the end, and an *Error if the file is truncated or invalid.
+	// Next fills in the next packet. It returns io.EOF at the end of the file, and an *Error if the file is truncated
+	// or invalid.
 	Next(*Record) error
-	// Metadata returns the properties of the file read so far. Next updates them.
+	// Metadata returns the properties of the file that have been read so far. Next updates them.
 	Metadata() *Metadata
 }
 
-// Error reports that a file is invalid or cannot be read.
+// Error is returned if a file is invalid or cannot be read.
 type Error struct {
-	// Offset is the position in bytes of the error or of the incomplete part.
+	// Offset is the position in bytes, in the file, of the error or of the incomplete part.
 	Offset int64
 	// Reason describes the error, unless Err is set.
 	Reason string
-	// Err is io.ErrUnexpectedEOF if the file is truncated, the reader's error if it cannot be read, or nil.
+	// Err is io.ErrUnexpectedEOF if the file is truncated, or the reader's error if reading fails. Otherwise it is nil.
 	Err error
 }
 
-// Error returns the text of Err, or Reason.
+// Error returns the text of Err or, if Err is nil, Reason.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return e.Err.Error()

@@ -10,7 +10,7 @@ import (
 type Unit struct {
 	// Packet is the number of the recorded packet that completed the unit, counted from 1 as in Wireshark.
 	Packet int64
-	// Time is the time stamp of that packet.
+	// Time is the time stamp of the packet that completed the unit.
 	Time time.Time
 	// Src and Dst are the innermost addresses. In a VXLAN, they are the addresses inside the tunnel.
 	Src, Dst netip.AddrPort
@@ -40,7 +40,7 @@ type Trail struct {
 	// Sightings lists the recordings that contain the packet, in order of time.
 	Sightings []Sighting
 	Fate      Fate
-	// From and To are the recordings between which the packet was lost or copied.
+	// From and To are the recordings between whose vantage points the packet was lost or copied.
 	From, To string
 }
 
@@ -58,7 +58,7 @@ type Fate uint8
 
 // Fates of a packet.
 const (
-	// FateUnknown: the packet passes only one vantage point, or the recorder at another one may have missed it.
+	// FateUnknown: the packet passed only one vantage point, or the recorder at another one may have missed it.
 	FateUnknown Fate = iota
 	// FateDelivered: the packet was seen at all vantage points of its path.
 	FateDelivered

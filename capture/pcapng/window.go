@@ -9,15 +9,15 @@ import (
 // whatever lengths the file claims. The size makes the cost of a read system call per byte negligible.
 const windowSize = 512 << 10
 
-// maxEmptyReads is the number of consecutive empty reads after which reading fails.
+// maxEmptyReads is the number of consecutive reads without data after which reading fails.
 const maxEmptyReads = 100
 
-// window is a buffer that moves along a stream.
+// window is a buffer that holds part of a stream and moves along it as bytes are consumed.
 type window struct {
 	r      io.Reader
 	buf    []byte
 	lo, hi int
-	// offset is the position of buf[lo] in the stream.
+	// offset is the position in the stream of the byte buf[lo].
 	offset int64
 	err    error
 }
@@ -60,7 +60,7 @@ func (w *window) fill(n int) error {
 	return nil
 }
 
-// endError returns the error to report when the stream ends and left bytes remain in the buffer.
+// endError returns the error to report when the stream ends. left is the number of bytes that remain in the buffer.
 func (w *window) endError(left int) error {
 	if left > 0 && errors.Is(w.err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -74,7 +74,7 @@ func (w *window) advance(n int) {
 	w.offset += int64(n)
 }
 
-// skip consumes n bytes, whether they are buffered or not.
+// skip consumes n bytes of the stream, whether they are in the buffer or not.
 func (w *window) skip(n int64) error {
 	for n > 0 {
 		if w.lo == w.hi {

@@ -12,7 +12,7 @@ import (
 type Writer struct {
 	ng  *ngWriter
 	buf []byte
-	// seq is the next sequence number of each direction of a connection.
+	// seq holds the next sequence number for each direction of a TCP connection.
 	seq map[[2]netip.AddrPort]uint32
 }
 

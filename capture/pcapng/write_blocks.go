@@ -19,7 +19,7 @@ const (
 	optDropped     = 5  // of statistics
 )
 
-// maxOption is the maximum length of an option in bytes.
+// maxOption is the maximum length in bytes of one option.
 const maxOption = 1<<16 - 1
 
 // ngWriter writes a pcapng section with one interface for raw IP packets. Time stamps are in nanoseconds. pcapgo's
@@ -49,7 +49,7 @@ func newNgWriter(w io.Writer, options WriterOptions) *ngWriter {
 	return writer
 }
 
-// writePacket writes a packet. data is the recorded prefix of its wire bytes.
+// writePacket writes a packet whose length on the wire is wire bytes. data is the recorded part, which may be shorter.
 func (g *ngWriter) writePacket(at time.Time, data []byte, wire int, comments []string) {
 	g.beginBlock(blockEnhancedPacket)
 	g.appendUint32(0) // the interface

@@ -9,8 +9,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
 )
 
-// maxOpenCalls is the maximum number of pending calls remembered, whatever a file claims. The trace contains a further
-// call only if the call ends in the recording.
+// maxOpenCalls limits the pending calls that are remembered, whatever a file claims. A further call appears in the
+// trace only if it ends in the recording.
 const maxOpenCalls = 1 << 16
 
 // callKey identifies a pending call.
@@ -73,7 +73,7 @@ func (t *trace) allCalls(report *capture.Report) []tracedCall {
 	return list
 }
 
-// addCall adds the slice of a call. Times are relative to since.
+// addCall adds a call to the trace as a slice. Times are relative to the parameter since.
 func (t *trace) addCall(call *tracedCall, since time.Time) {
 	to := int64(call.Time.Sub(since))
 	from := to - call.Duration.Nanoseconds()

@@ -80,10 +80,10 @@ type trace struct {
 	findings uint64 // track of findings, or 0
 }
 
-// rank is the process that represents a rank.
+// rank is the process in the trace that represents a rank.
 type rank struct {
 	track uint64
-	// changes lists the changes in the rank's messages in flight.
+	// changes lists how the number of the rank's messages in flight changes over time.
 	changes []change
 	// queues holds the tracks of the rank's queue lengths, or zeros until the first queue lengths are added.
 	queues [len(queueNames)]uint64
@@ -92,7 +92,7 @@ type rank struct {
 // queueNames are the names of the counters.
 var queueNames = [...]string{"posted receives", "unexpected messages", "sends in flight"}
 
-// change is a change of the number of messages and words in flight, when a message begins or ends.
+// change is a change in the number of messages and words in flight, caused by a message that begins or ends.
 type change struct {
 	at              int64
 	messages, words int64
@@ -107,7 +107,7 @@ type side struct {
 
 const callsPeer = -1
 
-// lane is a track of a side. Its slices do not overlap.
+// lane is one of a side's tracks. The slices on a lane do not overlap.
 type lane struct {
 	track uint64
 	until int64 // end of its last slice
@@ -124,7 +124,7 @@ func (t *trace) newTrack() uint64 {
 	return t.tracks
 }
 
-// getRank returns a rank. If the rank is new, it first writes the description of the rank's process.
+// getRank returns the process for a rank. If the rank is new, it first writes the description of this process.
 func (t *trace) getRank(number int) *rank {
 	r := t.ranks[number]
 	if r == nil {
@@ -135,7 +135,7 @@ func (t *trace) getRank(number int) *rank {
 	return r
 }
 
-// freeLane returns a track of side s that is free from one time to another, and reserves it until then.
+// freeLane returns a track of the side s that is free during a period, and reserves it for this period.
 func (t *trace) freeLane(s side, from, to int64) uint64 {
 	lanes := t.lanes[s]
 	for i := range lanes {
@@ -160,12 +160,12 @@ func (t *trace) freeLane(s side, from, to int64) uint64 {
 	return l.track
 }
 
-// tracedMessage is a message from one rank to another.
+// tracedMessage is a message from one rank to another in the form needed for the trace.
 type tracedMessage struct {
 	span
 	src, dst int
 	words    int64
-	// id is the number of the message's arrow.
+	// id is the number of the arrow that connects the two slices of the message.
 	id    uint64
 	notes []annotation
 	// phases lists the phases of known duration. recvBegin is the time at which the receiver's slice begins.
@@ -223,7 +223,7 @@ const (
 // extendedArrows is the number of the first arrow for messages of the extended profile.
 const extendedArrows = 1 << 62
 
-// traceExtended returns the trace of a message of the extended profile. Times are relative to since.
+// traceExtended returns the trace of a message in the extended profile. Times are relative to the parameter since.
 func traceExtended(message *capture.ExtendedMessage, number int64, since time.Time) tracedMessage {
 	msg := tracedMessage{
 		src: message.Src, dst: message.Dst, words: (message.Bytes + protocol.WordLen - 1) / protocol.WordLen,
@@ -251,7 +251,7 @@ func (t *trace) addMessage(p *tracedMessage) {
 		nil)
 }
 
-// countInFlight adds a message to the counters of messages in flight of its two ranks.
+// countInFlight adds a message to its two ranks' counters of messages in flight.
 func (t *trace) countInFlight(p *tracedMessage) {
 	for _, number := range []int{p.src, p.dst} {
 		r := t.getRank(number)
@@ -259,7 +259,7 @@ func (t *trace) countInFlight(p *tracedMessage) {
 	}
 }
 
-// addSlice adds a slice and the slices inside it.
+// addSlice adds a slice to a track, and then the slices nested inside it.
 func (t *trace) addSlice(track uint64, s span, flow uint64, notes []annotation, inside []span) {
 	t.events = append(t.events,
 		event{at: s.from, kind: typeBegin, track: track, name: s.name, flow: flow, notes: notes})

@@ -48,7 +48,7 @@ const (
 	typeCounter = 4
 )
 
-// sequence is the number of the trace's only packet sequence.
+// sequence is the number of the packet sequence to which all packets of the trace belong.
 const sequence = 1
 
 // protoMessage is an encoded protobuf message under construction.
@@ -82,7 +82,7 @@ func (w *writer) writePacket(m protoMessage) {
 	}
 }
 
-// writeTrack describes a track. parent is 0 for a top-level track.
+// writeTrack writes the description of a track. parent is 0 for a top-level track.
 func (w *writer) writeTrack(uuid, parent uint64, name string) {
 	m := protoMessage(nil).appendVarint(trackUUID, uuid).appendString(trackName, name)
 	if parent != 0 {
@@ -111,7 +111,7 @@ type event struct {
 	kind  uint64
 	track uint64
 	name  string
-	// flow is the number of the arrow that starts or ends at the slice, or 0.
+	// flow is the number of the arrow that starts or ends at the slice, or 0 if there is none.
 	flow  uint64
 	value int64        // of a counter
 	notes []annotation // of a slice

@@ -31,7 +31,7 @@ type Config struct {
 	FullSpeed bool
 	// Timeout is the time to wait for a packet from the peer, in addition to the recorded delay.
 	Timeout time.Duration
-	// Linger is the time to wait at the end for packets that are not in the recording.
+	// Linger is how long to wait at the end for packets that are not in the recording.
 	Linger time.Duration
 	// Profile is the dialect of the headers.
 	Profile protocol.Profile
@@ -39,13 +39,14 @@ type Config struct {
 
 // Result is the result of a replay.
 type Result struct {
-	// Sent and Received count datagrams. A recorded packet may contain several datagrams.
+	// Sent and Received count datagrams. They may exceed the number of recorded packets, because a packet may contain
+	// several datagrams.
 	Sent     int `json:"sent"`
 	Received int `json:"received"`
-	// ReceiveBuffer is the size in bytes of the receive buffer that the kernel granted on a request for
-	// udp.DefaultReceiveBuffer. The kernel drops datagrams that do not fit in the buffer.
+	// ReceiveBuffer is the size in bytes of the receive buffer that the kernel granted when udp.DefaultReceiveBuffer
+	// was requested. The kernel drops datagrams that do not fit in the buffer.
 	ReceiveBuffer int `json:"receive_buffer"`
-	// Difference is the first difference from the recording, or nil.
+	// Difference is the first difference from the recording, or nil if there is none.
 	Difference *Difference `json:"difference,omitempty"`
 }
 
@@ -56,7 +57,7 @@ type Difference struct {
 	// Want describes the recorded packet. Got describes the packet received instead.
 	Want string `json:"want,omitempty"`
 	Got  string `json:"got,omitempty"`
-	// Offset is the offset of the first byte that differs, if two datagrams were compared.
+	// Offset is the position of the first byte that differs, if two datagrams were compared.
 	Offset int `json:"offset"`
 }
 
@@ -72,7 +73,7 @@ func (d *Difference) String() string {
 		d.Want, d.Got, d.Offset)
 }
 
-// ErrNoPackets reports that the recording contains no UDP packets between the two ranks.
+// ErrNoPackets is returned if the recording contains no UDP packets between the two ranks.
 var ErrNoPackets = errors.New("the recording has no UDP packets between these ranks")
 
 // maxDatagrams is the maximum number of datagrams read from a recording.
@@ -91,8 +92,8 @@ type recordedDatagram struct {
 	isOurs     bool
 	data       []byte
 	unrecorded int // bytes that were not recorded
-	// hasPadding is true if the datagram contains padding. mayBeTail is true if the datagram is longTail bytes long and
-	// may be the last one of a message from an MPE.
+	// hasPadding is true if the datagram contains padding. mayBeTail is true if the datagram has length longTail, so
+	// that it may be the last one of a message from an MPE.
 	hasPadding, mayBeTail bool
 }
 
@@ -124,8 +125,8 @@ func Run(ctx context.Context, src capture.Source, cfg Config) (*Result, error) {
 	return &r.result, err
 }
 
-// load reads the datagrams between the two ranks and determines the address of PlayedRank. It splits datagrams that the
-// kernel coalesced.
+// load reads the datagrams that the two ranks exchanged, and determines the address of PlayedRank. It splits datagrams
+// that the kernel coalesced.
 func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.AddrPort, err error) {
 	var all []recordedDatagram
 	var peer netip.AddrPort
@@ -167,7 +168,8 @@ func load(src capture.Source, cfg *Config) (list []recordedDatagram, from netip.
 	return list, from, err
 }
 
-// endsWithLongTail reports whether the event is the last piece of a message, and an MPE would send it as one datagram.
+// endsWithLongTail reports whether the event is the last piece of a message and an MPE would send this piece as one
+// datagram.
 func endsWithLongTail(e *capture.Event) bool {
 	shape := protocol.FPGAShape(true)
 	total := shape.PayloadBytes(uint32(e.Total / protocol.WordLen))
@@ -238,7 +240,7 @@ func (r *player) play(ctx context.Context, list []recordedDatagram) error {
 	return err
 }
 
-// timeout returns the time to wait for packet i of list: the recorded delay plus Config.Timeout.
+// timeout returns how long to wait for packet i of list: the recorded delay plus Config.Timeout.
 func (r *player) timeout(list []recordedDatagram, i int) time.Duration {
 	if i == 0 {
 		return r.cfg.Timeout
@@ -246,8 +248,8 @@ func (r *player) timeout(list []recordedDatagram, i int) time.Duration {
 	return list[i].at.Sub(list[i-1].at) + r.cfg.Timeout
 }
 
-// receiveMatching waits for the counterpart of a recorded datagram. A datagram of longTail bytes may arrive as two
-// datagrams.
+// receiveMatching waits for the live peer's counterpart of a recorded datagram. A datagram of longTail bytes may arrive
+// as two datagrams.
 func (r *player) receiveMatching(d recordedDatagram, timeout time.Duration) (got []byte, datagrams int, err error) {
 	got, err = r.receive(timeout)
 	if err != nil || len(d.data) != longTail || len(got) != protocol.MaxDatagram || !bytes.HasPrefix(d.data, got) {
@@ -291,7 +293,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// compare returns the difference between a datagram and the recorded one, or nil.
+// compare returns the difference between a received datagram and the recorded one, or nil if they are equal.
 func compare(profile protocol.Profile, datagram recordedDatagram, got []byte) *Difference {
 	if got == nil {
 		return &Difference{Packet: datagram.packet, Want: describe(profile, datagram.data)}

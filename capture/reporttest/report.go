@@ -33,7 +33,7 @@ type Traffic struct {
 	AllToAll                   bool
 }
 
-// Report returns the report of the recording. Equal Traffic yields equal reports.
+// Report returns the report of the synthetic recording. Equal values of Traffic yield equal reports.
 func (tr Traffic) Report() *capture.Report {
 	g := &generator{rng: rand.New(rand.NewPCG(2718, uint64(tr.Messages))), freeAt: make([]float64, tr.Ranks)}
 	for i := range tr.Messages {
@@ -66,7 +66,7 @@ func (g *generator) insertPause() {
 	}
 }
 
-// jitter returns a random duration close to the given one, and occasionally a much longer one.
+// jitter returns a random duration that is usually close to the given one, and occasionally much longer.
 func (g *generator) jitter(seconds float64) float64 {
 	t := seconds * (0.6 + 0.8*g.rng.Float64())
 	if g.rng.IntN(200) == 0 {
@@ -130,7 +130,7 @@ func timeAt(seconds float64) time.Time {
 	return RecordedAt.Add(time.Duration(seconds * 1e9))
 }
 
-// buildReport numbers messages and packets by their times, and computes the summaries.
+// buildReport numbers the messages and packets in order of time, and computes the summaries.
 func (g *generator) buildReport(name string) *capture.Report {
 	slices.SortStableFunc(g.messages, func(a, b capture.Message) int { return cmp.Compare(a.Start, b.Start) })
 	var steps []*capture.Step

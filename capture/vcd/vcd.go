@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Packet is a packet of the rank whose role is simulated.
+// Packet is a packet sent or received by the rank whose role is simulated.
 type Packet struct {
 	// Cycle is the simulation's clock cycle at which the packet appears.
 	Cycle  uint64
@@ -27,7 +27,7 @@ type Packet struct {
 	Text string
 }
 
-// ErrFormat reports that the waves are not in VCD format.
+// ErrFormat is returned if the waves are not in VCD format.
 var ErrFormat = errors.New("not a value change dump (VCD)")
 
 // declaration declares the signals for packets. Their identifier codes do not clash with a simulator's codes, which are
@@ -42,8 +42,8 @@ type writer struct {
 	packets []Packet // still to be written, by cycle
 }
 
-// Write copies waves to out and inserts packets. A cycle is period time units of the waves. Packets with the same cycle
-// remain in order.
+// Write copies waves to out and inserts packets. A clock cycle lasts for period time units of the waves. Packets with
+// the same cycle remain in order.
 func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) error {
 	w := &writer{bufio.NewWriter(out), period, slices.Clone(packets)}
 	slices.SortStableFunc(w.packets, func(a, b Packet) int { return cmp.Compare(a.Cycle, b.Cycle) })
@@ -58,7 +58,7 @@ func Write(out io.Writer, waves io.Reader, period uint64, packets []Packet) erro
 	return w.out.Flush()
 }
 
-// copy copies the complete lines of waves and inserts the packets up to the last time in them.
+// copy copies the complete lines of waves, and inserts all packets up to the last time that these lines contain.
 func (w *writer) copy(in *bufio.Reader) error {
 	const end = "$enddefinitions"
 	declared, begins, number := false, true, 1
@@ -96,7 +96,7 @@ func (w *writer) copy(in *bufio.Reader) error {
 	}
 }
 
-// writeUntil writes the packets up to time end, each preceded by its time.
+// writeUntil writes all packets up to and including the time end. Each packet is preceded by its time.
 func (w *writer) writeUntil(end uint64) {
 	for len(w.packets) > 0 && w.packets[0].Cycle*w.period <= end {
 		fmt.Fprintf(w.out, "#%d\n", w.packets[0].Cycle*w.period)

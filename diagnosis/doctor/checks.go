@@ -21,7 +21,7 @@ const (
 // Finding is a single result of a check.
 type Finding struct {
 	Verdict Verdict `json:"verdict"`
-	// Found describes the finding. Action is the remedy, empty if the verdict is Right.
+	// Found describes what the check found. Action is the remedy. It is empty if the verdict is Right.
 	Found  string `json:"found"`
 	Action string `json:"action,omitempty"`
 }
@@ -31,12 +31,12 @@ type Check struct {
 	ID string
 	// Title names the subject of the check as a noun phrase.
 	Title string
-	// isQuick is set if the check's facts can be gathered without waiting for the network or for other programs.
+	// isQuick is set if the facts for the check can be gathered without waiting for the network or for other programs.
 	isQuick bool
 	examine func(*input) []Finding
 }
 
-// input holds the data that checks compare. status is nil if no daemon is running.
+// input holds the data that the checks compare. status is nil if no daemon is running.
 type input struct {
 	*Plan
 	*Facts
@@ -79,7 +79,7 @@ type Report struct {
 	Results []Result `json:"checks"`
 }
 
-// Examine runs all checks. status is the status of the running daemon, nil if none is running.
+// Examine runs all checks. status is the status of the running daemon, or nil if no daemon is running.
 func Examine(p *Plan, f *Facts, status *state.Status) *Report {
 	return examine(p, f, status, Checks)
 }
@@ -109,7 +109,7 @@ func examine(plan *Plan, f *Facts, status *state.Status, checks []Check) *Report
 	return report
 }
 
-// HasWrong reports whether any check found something wrong.
+// HasWrong reports whether any check has the verdict Wrong.
 func (r *Report) HasWrong() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict == Wrong })
 }
@@ -117,7 +117,7 @@ func (r *Report) HasWrong() bool {
 // maxPrinted is the maximum number of findings printed per check, because one fault may affect every peer.
 const maxPrinted = 8
 
-// Text formats the report as lines: each check, followed by its findings and their remedies.
+// Text formats the report as lines: each check is followed by its findings and their remedies.
 func (r *Report) Text() string {
 	var b strings.Builder
 	counts := make(map[Verdict]int)
@@ -155,7 +155,7 @@ func (f *findings) addUnknown(action, format string, args ...any) {
 	*f = append(*f, Finding{Unknown, fmt.Sprintf(format, args...), action})
 }
 
-// orRight returns the findings, or a single finding with verdict Right if the list is empty.
+// orRight returns the given findings. If there are none, it returns a single finding with the verdict Right.
 func (f findings) orRight(format string, args ...any) []Finding {
 	if len(f) > 0 {
 		return f
@@ -163,7 +163,7 @@ func (f findings) orRight(format string, args ...any) []Finding {
 	return []Finding{{Verdict: Right, Found: fmt.Sprintf(format, args...)}}
 }
 
-// examineConfiguration reports the problems found by config.Validate and Warnings.
+// examineConfiguration reports the problems that config.Validate and Warnings find in the configuration.
 func examineConfiguration(in *input) []Finding {
 	var f findings
 	for _, p := range in.Problems {

@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// noDaemon returns the finding of a check that requires a running daemon when no daemon is running.
+// noDaemon returns the finding for a check that needs a running daemon although no daemon is running.
 func noDaemon() []Finding {
 	var f findings
 	f.addUnknown("start it, and examine again", "no daemon runs")
@@ -60,13 +60,13 @@ func (f *findings) addDrops(where string, counts *state.DropCounts) {
 	}
 }
 
-// setupCauses contains the causes of waits that indicate a wrong setup.
+// setupCauses contains those causes of waits that indicate a wrong setup.
 var setupCauses = map[string]bool{
 	diagnosis.WrongProfile: true, diagnosis.WrongAddress: true, diagnosis.PathMTU: true, diagnosis.NetworkError: true,
 	diagnosis.TLSMismatch: true, diagnosis.NeverHeard: true, diagnosis.PacketsBlocked: true,
 }
 
-// examineWaits reports the root causes of waits that the setup is responsible for.
+// examineWaits reports the root causes of waits for which a wrong setup is responsible.
 func examineWaits(in *input) []Finding {
 	var f findings
 	if in.status == nil {

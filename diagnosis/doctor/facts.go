@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 )
 
-// Fact is an answer of the operating system, or the reason why the answer is unknown.
+// Fact is an answer from the operating system, or the reason why the answer is unknown.
 type Fact[T any] struct {
 	Value T `json:"value"`
 	// Unknown is the reason why Value is unknown. It is empty if Value is known.
@@ -21,14 +21,15 @@ func NewFact[T any](value T, err error) Fact[T] {
 	return Fact[T]{Value: value}
 }
 
-// Facts contains the answers of the operating system about a host, for one Plan.
+// Facts contains what the operating system of a host answered to the questions of one Plan.
 type Facts struct {
 	Interfaces Fact[[]Interface] `json:"interfaces"`
 	// Ports are the ports of the local ranks.
 	Ports []Port `json:"ports"`
 	// Paths lead from local ranks to ranks on other hosts. Each pair of IP addresses occurs once.
 	Paths []Path `json:"paths"`
-	// Claims are the answers to ARP requests for the addresses of ranks in the networks of this host's interfaces.
+	// Claims are the answers to ARP requests. The requests concern those ranks' addresses that are in the networks of
+	// this host's interfaces.
 	Claims  Fact[[]Claim] `json:"claims"`
 	Buffer  Fact[Buffer]  `json:"receive_buffer"`
 	Offload Fact[Offload] `json:"offload"`
@@ -47,9 +48,11 @@ type Interface struct {
 	// MTU is the maximum length of an IP packet in bytes, including the IP header.
 	MTU       int          `json:"mtu"`
 	Addresses []netip.Addr `json:"addresses"`
-	// Duplicates are the IPv6 addresses that the kernel does not use because another station uses them.
+	// Duplicates are the IPv6 addresses of the interface that the kernel does not use because another station uses
+	// them.
 	Duplicates []netip.Addr `json:"duplicates,omitempty"`
-	// ReversePath is the mode of the filter for packets whose source is reached through another interface.
+	// ReversePath is the mode of the reverse path filter, which concerns packets whose source is reached through
+	// another interface.
 	ReversePath Fact[ReversePath] `json:"reverse_path_filter"`
 	Counters    Counters          `json:"counters"`
 }
@@ -75,17 +78,17 @@ type Counters struct {
 	SendErrors uint64 `json:"send_errors"`
 }
 
-// Port is a port of a local rank.
+// Port is a UDP or TCP port that a local rank uses.
 type Port struct {
 	Rank    int            `json:"rank"`
 	Network string         `json:"network"` // udp or tcp
 	Addr    netip.AddrPort `json:"address"`
-	// Held is set if a process holds the port. Holder is that process, nil if it is not visible to this user.
+	// Held is set if a process holds the port. Holder is that process, or nil if it is not visible to this user.
 	Held   bool               `json:"held"`
 	Holder *bindfault.Process `json:"holder,omitempty"`
 	// Drops counts the datagrams dropped because the receive buffer of the socket was full.
 	Drops uint64 `json:"drops"`
-	// Unknown is the reason why it is unknown whether the port is held.
+	// Unknown is the reason why it could not be determined whether the port is held.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -95,14 +98,14 @@ type Path struct {
 	Peer int        `json:"peer"`
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
-	// Length is the length in bytes of the longest packet that the path has to carry, including the IP and UDP headers.
-	// Fixed is set if a link sends datagrams of this length even if the path does not carry them.
+	// Length is the length in bytes of the longest packet that the path must carry, including the IP and UDP headers.
+	// Fixed is set if a link sends datagrams of this length even if they exceed the path's MTU.
 	Length int         `json:"length"`
 	Fixed  bool        `json:"fixed"`
 	Route  Fact[Route] `json:"route"`
-	// Neighbour is the state of the next hop in the ARP or neighbour discovery table.
+	// Neighbour is the state of the path's next hop in the ARP or neighbour discovery table.
 	Neighbour Neighbour `json:"neighbour"`
-	// Echo is the result of ICMP echo requests, nil if none were sent.
+	// Echo is the result of ICMP echo requests on the path. It is nil if none were sent.
 	Echo *Fact[Echo] `json:"echo,omitempty"`
 }
 
@@ -112,7 +115,8 @@ type Route struct {
 	Refused string `json:"refused,omitempty"`
 	// Interface is the name of the interface through which packets leave.
 	Interface string `json:"interface"`
-	// Gateway is the first router. It is not valid if the peer is in the same network.
+	// Gateway is the address of the first router. It is invalid if no router is needed because the peer is in the same
+	// network.
 	Gateway netip.Addr `json:"gateway"`
 	// MTU is the length in bytes of the longest packet that the path carries, according to the kernel, or 0 if
 	// unknown.
@@ -123,11 +127,11 @@ type Route struct {
 type Claim struct {
 	Addr      netip.Addr `json:"address"`
 	Interface string     `json:"interface"`
-	// Stations are the hardware addresses that answered, except those of this host.
+	// Stations are the hardware addresses of the stations that answered, except this host's own.
 	Stations []string `json:"stations"`
 }
 
-// Neighbour is the state of an entry in the ARP or neighbour discovery table.
+// Neighbour is the state in which the ARP or neighbour discovery table lists a station.
 type Neighbour string
 
 // The states that the checks distinguish.
@@ -162,18 +166,18 @@ type Offload struct {
 type Clock struct {
 	// Source is the clocksource, such as tsc.
 	Source string `json:"source"`
-	// Synchronized reports whether the wall clock follows a time server.
+	// Synchronized reports whether the wall clock is synchronized with a time server.
 	Synchronized Fact[bool] `json:"synchronized"`
 }
 
-// Files describes the file descriptors of a process.
+// Files describes how many file descriptors a process may use and uses.
 type Files struct {
 	// Limit is the maximum number of open files. Open is the current number, or 0 if unknown.
 	Limit uint64 `json:"limit"`
 	Open  int    `json:"open"`
 }
 
-// findByAddress returns the interface with an address, or nil if no interface has it.
+// findByAddress returns the interface that has an address, or nil if there is none.
 func (f *Facts) findByAddress(a netip.Addr) *Interface {
 	for i := range f.Interfaces.Value {
 		for _, own := range f.Interfaces.Value[i].Addresses {

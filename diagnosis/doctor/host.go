@@ -35,8 +35,8 @@ func examinePorts(in *input) []Finding {
 	return f.orRight("free")
 }
 
-// heldByDaemon reports whether the daemon holds a port. If the holder is not visible, the holder is assumed to be the
-// daemon if the daemon runs the rank.
+// heldByDaemon reports whether the daemon holds a port. If the holder is not visible, it is assumed to be the daemon,
+// provided that the daemon runs the rank.
 func (in *input) heldByDaemon(port *Port) bool {
 	if in.status == nil {
 		return false
@@ -75,13 +75,13 @@ func examineBuffer(in *input) []Finding {
 	return f.orRight("%s gets %v", of, config.Size(granted))
 }
 
-// usesTransport reports whether any link uses the transport.
+// usesTransport reports whether at least one link uses the given transport.
 func (in *input) usesTransport(t config.Transport) bool {
 	return slices.ContainsFunc(in.Links, func(l Link) bool { return l.Transport == t })
 }
 
-// examineOffload checks that the kernel supports segmentation and coalescing, and that it has not refused to segment
-// packets.
+// examineOffload checks that the kernel supports UDP segmentation and coalescing, and that it has not refused to
+// segment packets.
 func examineOffload(in *input) []Finding {
 	var f findings
 	if !in.usesTransport(config.TransportUDP) {
@@ -122,7 +122,7 @@ func examineOffload(in *input) []Finding {
 	return f.orRight("segmentation and coalescing")
 }
 
-// slowClocks lists the clocksources whose reading takes about a microsecond or more.
+// slowClocks lists the clocksources that take about a microsecond or more to read.
 var slowClocks = []string{"hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"}
 
 // examineClock checks that reading the clock is fast. If some ranks are on other hosts, it also checks that the clock
@@ -152,8 +152,8 @@ func examineClock(in *input) []Finding {
 	return f.orRight("%s", clock.Source)
 }
 
-// A daemon opens about filesBase files, and filesStream or filesShared more for each link over a stream or shared
-// memory: connection, event descriptors, memory.
+// A daemon opens about filesBase files. For each link it opens filesStream more if the link uses a stream, or
+// filesShared if it uses shared memory: connection, event descriptors, memory.
 const (
 	filesBase   = 64
 	filesStream = 2
@@ -188,8 +188,8 @@ func examineFiles(in *input) []Finding {
 	return f.orRight("%d, and the links need about %d", files.Limit, need)
 }
 
-// lossThreshold is the threshold for reporting losses: more than one lost packet in lossThreshold. Lower rates are
-// normal on a long-running interface.
+// lossThreshold is the reciprocal of the loss rate above which losses are reported: more than one lost packet in
+// lossThreshold. Lower rates are normal on an interface that has run for long.
 const lossThreshold = 10_000
 
 // examineInterfaceDrops checks the counters of the interfaces that the local ranks use.

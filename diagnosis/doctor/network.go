@@ -283,7 +283,7 @@ func examinePathMTU(in *input) []Finding {
 // ShortEcho is the length in bytes of a packet with a short echo request.
 const ShortEcho = 84
 
-// mtuAdvice returns a remedy for a path that carries packets of at most mtu bytes.
+// mtuAdvice returns the remedy for a path that cannot carry packets longer than mtu bytes.
 func (in *input) mtuAdvice(path *Path, mtu int) string {
 	if !path.Fixed {
 		return fmt.Sprintf("raise the MTU on the path to %d or more", minMTU)

@@ -21,7 +21,7 @@ type Plan struct {
 	// Warnings describe settings that are valid, but wrong in most clusters.
 	Warnings []string
 	Ranks    []Rank // in rank order
-	// Links are the links from the local ranks to all other ranks.
+	// Links are the links between the local ranks and all other ranks.
 	Links []Link
 	// ReceiveBuffer is the size in bytes of the receive buffer that each UDP socket requests.
 	ReceiveBuffer int
@@ -37,7 +37,7 @@ type Rank struct {
 	Local bool
 }
 
-// Link is the link of a local rank to another one.
+// Link is the link from a local rank to another rank.
 type Link struct {
 	Rank, Peer int
 	Profile    protocol.Profile
@@ -46,7 +46,7 @@ type Link struct {
 	MaxDatagram int
 }
 
-// InvalidPlan builds a Plan from a configuration that was rejected with err.
+// InvalidPlan builds a Plan for a configuration that was rejected with the error err.
 func InvalidPlan(source string, err error) *Plan {
 	return &Plan{Source: source, Problems: strings.Split(err.Error(), "\n")}
 }
@@ -79,7 +79,7 @@ func PlanFromConfig(source string, cfg *config.Config) *Plan {
 }
 
 // PlanFromStatus builds a Plan from the status of a running daemon whose configuration cannot be read. It assumes that
-// the longest datagrams are the longest of the profiles.
+// the daemon sends the longest datagrams that any profile permits.
 func PlanFromStatus(status *state.Status) *Plan {
 	plan := &Plan{Source: status.Config}
 	for i := range status.Cluster {
@@ -107,7 +107,7 @@ func (p *Plan) findRank(number int) *Rank {
 	return &p.Ranks[number]
 }
 
-// isRemote reports whether a link leads to another host.
+// isRemote reports whether a link leads to a rank on another host.
 func (p *Plan) isRemote(l *Link) bool {
 	r := p.findRank(l.Peer)
 	return r != nil && !r.Local
@@ -187,7 +187,7 @@ func (p *Plan) Neighbours(facts *Facts, name string) (addrs []netip.Addr) {
 	return addrs
 }
 
-// Combined length of the IP and UDP headers, in bytes.
+// Combined length in bytes of the IP header and the UDP header.
 const (
 	headersIPv4 = 20 + 8
 	headersIPv6 = 40 + 8
@@ -205,8 +205,8 @@ func headers(to netip.Addr) int {
 // discovery.
 const minMTU = 1280
 
-// packetLength returns the length of the longest packet that the link needs. fixed is false for the extended profile,
-// which discovers the path MTU, and for TCP, which adapts the length of its segments.
+// packetLength returns the length of the longest packet that the link must be able to send. fixed is false for the
+// extended profile, which discovers the path MTU, and for TCP, which adapts the length of its segments.
 func (l *Link) packetLength(to netip.Addr) (length int, fixed bool) {
 	if l.Profile == protocol.Extended || l.Transport != config.TransportUDP {
 		return minMTU, false

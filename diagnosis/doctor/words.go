@@ -8,7 +8,7 @@ import (
 
 func plural(n int, what string) string { return words.Plural(n, what) }
 
-// list joins the names of elements for use in a sentence.
+// list formats the names of the elements as a list for use in a sentence.
 func list[T any](all []T, name func(T) string) string {
 	words := make([]string, len(all))
 	for i, one := range all {

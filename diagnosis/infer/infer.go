@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Cause is the ID of a cause, as it appears in documents.
+// Cause is the ID of a cause, in the form used in documents.
 type Cause string
 
 // Possible causes of a wait when only the packets of the pair are known.
@@ -53,12 +53,12 @@ type Observation struct {
 	WaitSeconds float64
 	// HasLongDatagram is set if the message contains a datagram longer than every path is guaranteed to carry.
 	HasLongDatagram bool
-	// LastHeard is the number of seconds since the last packet from the peer arrived, nil if none ever did.
+	// LastHeard is the number of seconds since the last packet from the peer arrived. It is nil if none ever did.
 	LastHeard *float64
 	// HasWorked is set if a message to or from the peer has completed successfully since the waiter started.
 	HasWorked bool
 	// Abandoned is set if an earlier message to or from the peer was begun but not completed, so that the peer may
-	// still be in it.
+	// still be occupied with it.
 	Abandoned bool
 	// Connected is set if the peer uses the extended profile and has answered in the waiter's current session: each has
 	// received packets of the other, in the same profile.
@@ -67,14 +67,15 @@ type Observation struct {
 	// is set if packets from it were dropped recently, so that it may be retransmitting packets whose acknowledgements
 	// are lost.
 	Acknowledged, Retransmits bool
-	// Silent is set if the peer uses the extended profile and its engine has not answered. A running engine answers
-	// regardless of its program.
+	// Silent is set if the peer uses the extended profile and its engine has not answered. This excludes a running
+	// engine, which answers regardless of its program.
 	Silent bool
 	// PeerAsks is set if the peer has sent a SEND_REQUEST that does not belong to the message, or that CLEAR_TO_SEND
 	// has already answered. RetransmitsRequest is set if it has done so more than once, so that the packet is not
 	// merely late.
 	PeerAsks, RetransmitsRequest bool
-	// PeerClears is set if the peer has sent CLEAR_TO_SEND again after DATA was sent, or while the waiter receives.
+	// PeerClears is set if the peer has sent another CLEAR_TO_SEND after DATA was sent, or while the waiter itself
+	// receives.
 	PeerClears bool
 	// RetransmitsData is set if the peer retransmits the DATA of an earlier message although the waiter has
 	// acknowledged it.
@@ -102,7 +103,7 @@ type Excluded struct {
 	Contradiction string
 }
 
-// maxRecentAge is the maximum age, in seconds, of the last packet from a peer that counts as running.
+// maxRecentAge is the maximum age, in seconds, of a peer's last packet at which the peer counts as running.
 const maxRecentAge = 1
 
 // Explain returns the causes that the observation does not contradict, likeliest first, and the causes that it
@@ -132,20 +133,22 @@ func Explain(observation *Observation) (left []Possibility, excluded []Excluded)
 	return left, excluded
 }
 
-// hypothesis is a cause that may explain a wait.
+// hypothesis is a cause that may explain a wait, together with a test for it.
 type hypothesis struct {
 	cause Cause
-	// outbound is set if the waiter is at fault, or is the sender of the lost packets.
+	// outbound is set if the rank that waits is at fault, or is the sender of the lost packets.
 	outbound bool
 	text     func(o *Observation) string
-	// contradiction returns the observation that contradicts the hypothesis, "" if none does, or inapplicable.
+	// contradiction is a function that returns the observation that contradicts the hypothesis, "" if none does, or
+	// inapplicable.
 	contradiction func(o *Observation) string
 }
 
-// inapplicable means that a hypothesis does not apply to a wait at all.
+// inapplicable is the result for a hypothesis that does not apply to a wait at all.
 const inapplicable = "-"
 
-// hasBegun reports whether both sides have begun the message, so that its completion does not depend on the programs.
+// hasBegun reports whether both sides have begun the message, in which case its completion does not depend on their
+// programs.
 func (o *Observation) hasBegun() bool {
 	switch o.State {
 	case handshake.WaitData, handshake.Receiving, handshake.WaitAck:
@@ -165,8 +168,8 @@ func (o *Observation) peerBlocks() bool {
 	return o.RetransmitsRequest && o.Kind != state.KindSoftware && !o.hasBegun()
 }
 
-// clearedInVain returns the observation that the peer was running when CLEAR_TO_SEND was sent to it but did not use it,
-// or "".
+// clearedInVain returns the observation that the peer was running when CLEAR_TO_SEND was sent to it but did not react
+// to it. It returns "" if this was not observed.
 func (o *Observation) clearedInVain() string {
 	if !o.RetransmitsRequest || o.State != handshake.WaitData {
 		return ""
@@ -174,12 +177,13 @@ func (o *Observation) clearedInVain() string {
 	return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time", o.Peer)
 }
 
-// asksText returns the observation that the peer asks to send, and therefore waits for nothing else.
+// asksText returns a text for the observation that the peer requests to send a message, and therefore waits for nothing
+// else.
 func asksText(o *Observation) string {
 	return fmt.Sprintf("rank %d asks to send, so it is in no receive", o.Peer)
 }
 
-// talksText returns the observation that a packet from the peer was received recently, or "".
+// talksText returns a text for the observation that a packet from the peer was received recently, or "" if none was.
 func (o *Observation) talksText() string {
 	if o.LastHeard == nil || *o.LastHeard > maxRecentAge {
 		return ""
@@ -187,12 +191,13 @@ func (o *Observation) talksText() string {
 	return fmt.Sprintf("a packet of rank %d came %s ago", o.Peer, words.Duration(*o.LastHeard))
 }
 
-// peerText returns a function that formats the peer's name with format.
+// peerText returns a function that inserts the peer's name into the given format.
 func peerText(format string) func(o *Observation) string {
 	return func(o *Observation) string { return fmt.Sprintf("rank %d "+format, o.Peer) }
 }
 
-// programEvidence returns the observation that contradicts causes in the peer's program, or "".
+// programEvidence returns the observation that excludes the peer's program as the cause. It returns "" if there is
+// none.
 func programEvidence(observation *Observation) string {
 	switch {
 	case observation.Silent:
@@ -215,7 +220,8 @@ func retransmitsData(o *Observation) string {
 	return fmt.Sprintf("rank %d retransmits an earlier message, which rank %d has acknowledged", o.Peer, o.Waiter)
 }
 
-// configEvidence returns the observation that contradicts causes that prevent all messages between the ranks, or "".
+// configEvidence returns the observation that excludes causes that would prevent all messages between the two ranks. It
+// returns "" if there is none.
 func configEvidence(observation *Observation) string {
 	switch {
 	case observation.HasWorked:
@@ -456,8 +462,8 @@ var hypotheses = []hypothesis{
 	}, text: peerText("speaks another profile")},
 }
 
-// stoppedEvidence returns the observation that contradicts that a peer of the extended profile is stopped or has
-// exited, or "". The peer's daemon answers regardless of its program.
+// stoppedEvidence returns the observation that a peer of the extended profile is neither stopped nor has exited, or ""
+// if there is none. The peer's daemon answers regardless of its program.
 func stoppedEvidence(o *Observation) string {
 	if !o.Silent {
 		return ""

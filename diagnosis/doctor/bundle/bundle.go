@@ -19,14 +19,14 @@ type Part struct {
 	// Description describes the file as a noun phrase.
 	Description string
 	Content     []byte
-	// Missing is the reason why the part has no content, nil if it has.
+	// Missing is the reason why the part has no content. It is nil if the part has content.
 	Missing error
 }
 
-// directory is the name of the directory in the archive.
+// directory is the name of the directory that contains all files in the archive.
 const directory = "zrlmpid-bundle"
 
-// Write writes the parts with content as a gzip-compressed tar archive. now is the modification time of all files.
+// Write writes the parts that have content as a gzip-compressed tar archive. now is the modification time of all files.
 func Write(w io.Writer, parts []Part, now time.Time) error {
 	zip := gzip.NewWriter(w)
 	archive := tar.NewWriter(zip)

@@ -21,8 +21,8 @@ const (
 	arpWait  = 250 * time.Millisecond
 )
 
-// probeClaims sends ARP requests for the addresses of ranks in the networks of this host's interfaces, and returns the
-// stations that answer. The requests are probes (RFC 5227), which do not change ARP tables.
+// probeClaims sends ARP requests for those ranks' addresses that are in the networks of this host's interfaces, and
+// returns the stations that answer. The requests are probes (RFC 5227), which do not change ARP tables.
 func probeClaims(ctx context.Context, plan *doctor.Plan, facts *doctor.Facts) ([]doctor.Claim, error) {
 	var own []string
 	interfaces, err := net.Interfaces()
@@ -119,7 +119,8 @@ const (
 // arpHeader is the beginning of a packet: hardware type Ethernet, protocol IPv4, and the lengths of their addresses.
 var arpHeader = []byte{0, 1, 8, 0, ethernetAddress, 4}
 
-// probe sends a request for an address, without a source address. A request that cannot be sent counts as unanswered.
+// probe sends an ARP request for an address. The request contains no source address. If it cannot be sent, it counts as
+// unanswered.
 func (s *arpSocket) probe(addr netip.Addr) {
 	b := make([]byte, arpLength)
 	copy(b, arpHeader)
@@ -133,7 +134,7 @@ func (s *arpSocket) probe(addr netip.Addr) {
 	_ = unix.Sendto(s.fd, b, 0, &to)
 }
 
-// receive processes answers until the deadline has passed.
+// receive processes answers to the probes until the deadline has passed.
 func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
 	for ctx.Err() == nil {
@@ -149,7 +150,7 @@ func (s *arpSocket) receive(ctx context.Context, deadline time.Time) {
 // maxStations is the maximum number of stations recorded for an address.
 const maxStations = 8
 
-// recordAnswer records an answer to a probe. It ignores other packets.
+// recordAnswer records a packet that answers a probe. It ignores other packets.
 func (s *arpSocket) recordAnswer(b []byte) {
 	if len(b) < arpLength || !slices.Equal(b[:len(arpHeader)], arpHeader) ||
 		binary.BigEndian.Uint16(b[arpOperation:]) != arpReply {

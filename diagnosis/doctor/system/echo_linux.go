@@ -22,12 +22,12 @@ const (
 	// Together they are long enough for ARP, whose entries fail after three seconds.
 	echoTries = 3
 	echoWait  = 1100 * time.Millisecond
-	// echoGap is the interval between two requests. It prevents bursts.
+	// echoGap is the interval between two echo requests. It prevents bursts.
 	echoGap = 200 * time.Microsecond
 )
 
-// probeEcho sends two echo requests with DF on each path, a short one and one of the path's length, and records which
-// were answered.
+// probeEcho sends two echo requests with DF on each path, and records which were answered. One is short, and the other
+// has the length of the longest packet that the path must carry.
 func probeEcho(ctx context.Context, paths []doctor.Path) {
 	var sources []netip.Addr
 	for i := range paths {
@@ -87,7 +87,7 @@ func openEcho(from netip.Addr) (*echoSocket, error) {
 	return socket, nil
 }
 
-// probeAll sends the requests, up to echoTries times, until all are answered or ctx is done.
+// probeAll sends the echo requests, each up to echoTries times, until all are answered or ctx is done.
 func (s *echoSocket) probeAll(ctx context.Context) {
 	for range echoTries {
 		if ctx.Err() != nil || s.allAnswered() {
@@ -107,12 +107,12 @@ func (s *echoSocket) probeAll(ctx context.Context) {
 	}
 }
 
-// allAnswered reports whether all long requests have been answered.
+// allAnswered reports whether all long echo requests have been answered.
 func (s *echoSocket) allAnswered() bool {
 	return !slices.ContainsFunc(s.paths, func(p doctor.Path) bool { return p.From == s.from && !p.Echo.Value.Long })
 }
 
-// ipHeaderLen returns the length in bytes of the IP header in front of the ICMP header.
+// ipHeaderLen returns the length in bytes of the IP header that precedes the ICMP header.
 func (s *echoSocket) ipHeaderLen() int {
 	if s.from.Is4() {
 		return 20
@@ -123,7 +123,7 @@ func (s *echoSocket) ipHeaderLen() int {
 // icmpHeader is the length in bytes of the header of an echo request.
 const icmpHeader = 8
 
-// send sends a request in a packet of the given length. If sending fails, the request counts as unanswered, or the
+// send sends an echo request in a packet of the given length. If sending fails, the request remains unanswered, or the
 // kernel has learned a smaller MTU.
 func (s *echoSocket) send(path int, long bool, length int) {
 	sequence := path << 1
@@ -152,7 +152,7 @@ func receiveUntil(fd int, deadline time.Time) bool {
 	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait) == nil
 }
 
-// receive processes answers until all have arrived or the deadline has passed.
+// receive processes answers to echo requests until all have arrived or the deadline has passed.
 func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
 	for !s.allAnswered() && ctx.Err() == nil {
@@ -166,7 +166,7 @@ func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// recordAnswer records an answer to a request. It ignores other packets.
+// recordAnswer records a packet that answers an echo request. It ignores other packets.
 func (s *echoSocket) recordAnswer(b []byte, from unix.Sockaddr) {
 	var source netip.Addr
 	switch a := from.(type) {

@@ -32,7 +32,7 @@ func GatherQuick(p *doctor.Plan, pid int) *doctor.Facts {
 	return f
 }
 
-// addHostFacts adds the facts that can be read immediately.
+// addHostFacts adds those facts about the host that can be read immediately.
 func addHostFacts(facts *doctor.Facts, p *doctor.Plan, pid int) {
 	facts.Interfaces = doctor.NewFact(readInterfaces())
 	facts.Buffer = doctor.NewFact(readBuffer(p.ReceiveBuffer))

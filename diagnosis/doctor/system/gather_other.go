@@ -8,7 +8,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// Gather returns unknown facts: there is no portable way to gather them.
+// Gather returns only unknown facts, because there is no portable way to gather them.
 func Gather(context.Context, *doctor.Plan, int) *doctor.Facts { return unknown() }
 
 // GatherQuick returns unknown facts, like Gather.

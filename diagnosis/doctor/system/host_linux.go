@@ -24,7 +24,7 @@ func findPorts(p *doctor.Plan) []doctor.Port {
 	return all
 }
 
-// withSocket calls f with an unbound UDP socket.
+// withSocket calls the function f with a UDP socket that is not bound.
 func withSocket(family int, f func(fd int) error) error {
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -60,7 +60,7 @@ func readOffload() (o doctor.Offload, err error) {
 	})
 }
 
-// pathMTU returns the kernel's path MTU, or 0 if unknown. It connects a socket, but sends nothing.
+// pathMTU returns the path MTU that the kernel knows, or 0 if unknown. It connects a socket, but sends nothing.
 func pathMTU(from, to netip.Addr) (mtu int) {
 	family, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_MTU
 	if to.Is6() {
@@ -80,7 +80,7 @@ func pathMTU(from, to netip.Addr) (mtu int) {
 	return mtu
 }
 
-// discardPort is the destination port of a socket that is connected but sends nothing.
+// discardPort is the destination port of sockets that are connected only to query the kernel, and send nothing.
 const discardPort = 9
 
 func sockaddr(ip netip.Addr, port int) unix.Sockaddr {
@@ -103,8 +103,8 @@ func readClock() (clock doctor.Clock, err error) {
 	return clock, nil
 }
 
-// readFiles returns the limit of open files of a process, and the number of its open files. For pid 0, it returns the
-// limit that this process could have, because the Go runtime raises the limit to the hard limit.
+// readFiles returns the limit on open files of a process, and the number of files that it has open. For pid 0, it
+// returns the limit that this process could have, because the Go runtime raises the limit to the hard limit.
 func readFiles(pid int) (doctor.Files, error) {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit); err != nil {

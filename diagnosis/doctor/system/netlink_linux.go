@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 )
 
-// dumpTable returns the messages of a kernel table.
+// dumpTable returns all messages that describe the entries of a kernel table.
 func dumpTable(request, family int) ([]syscall.NetlinkMessage, error) {
 	table, err := syscall.NetlinkRIB(request, family)
 	if err != nil {
@@ -25,7 +25,7 @@ func dumpTable(request, family int) ([]syscall.NetlinkMessage, error) {
 	return syscall.ParseNetlinkMessage(table)
 }
 
-// attributes calls each for every attribute after the header of a netlink message.
+// attributes calls the function each for every attribute that follows the header of a netlink message.
 func attributes(data []byte, header int, each func(kind uint16, value []byte)) {
 	if len(data) < header {
 		return
@@ -78,7 +78,8 @@ func readInterfaces() ([]doctor.Interface, error) {
 	return all, nil
 }
 
-// addressOf returns the host's address from an address message. On a point-to-point link, this address is IFA_LOCAL.
+// addressOf returns the host's address from a netlink message about an address. On a point-to-point link, this is the
+// attribute IFA_LOCAL.
 func addressOf(data []byte) (own netip.Addr) {
 	attributes(data, unix.SizeofIfAddrmsg, func(kind uint16, value []byte) {
 		if ip, ok := netip.AddrFromSlice(value); ok &&
@@ -137,7 +138,7 @@ func readReversePath(name string) (mode doctor.ReversePath, err error) {
 	return mode, nil
 }
 
-// addRoutes adds the route and the state of the next hop to each path.
+// addRoutes adds its route, and the state of the route's next hop, to each path.
 func addRoutes(paths []doctor.Path, known []doctor.Interface) {
 	neighbours := readNeighbours()
 	for i := range paths {
@@ -163,13 +164,13 @@ func addRoutes(paths []doctor.Path, known []doctor.Interface) {
 	}
 }
 
-// neighbour is the key of an entry in the ARP or neighbour discovery table.
+// neighbour is the key by which an entry in the ARP or neighbour discovery table is found.
 type neighbour struct {
 	index int
 	addr  netip.Addr
 }
 
-// readNeighbours returns the state of each entry, or nil if the tables cannot be read.
+// readNeighbours returns the state of each neighbour in the kernel's tables, or nil if the tables cannot be read.
 func readNeighbours() map[neighbour]doctor.Neighbour {
 	messages, err := dumpTable(unix.RTM_GETNEIGH, unix.AF_UNSPEC)
 	if err != nil {
@@ -229,7 +230,7 @@ func queryRoute(from, to netip.Addr) (route doctor.Route, index int, err error) 
 	return route, index, nil
 }
 
-// routeRequest returns the netlink message that requests a route.
+// routeRequest returns the netlink message that requests the route between two addresses.
 func routeRequest(from, to netip.Addr) []byte {
 	family := byte(unix.AF_INET)
 	if to.Is6() {
