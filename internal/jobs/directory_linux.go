@@ -14,10 +14,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// jobsFolder is the directory of jobs in a user's directory for sockets.
+// jobsFolder is the name of the directory that contains all jobs of a user. It is located in the user's directory for
+// sockets.
 const jobsFolder = "jobs"
 
-// Propose returns an unused path for the directory of a job.
+// Propose returns a path at which a directory for a new job can be created.
 func Propose(launcher string) (path string, err error) {
 	base, err := privatedir.Runtime()
 	if err != nil {

@@ -43,7 +43,7 @@ type answerHead struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// OlderError reports that a process does not know a request, because it runs an older version of zrlmpid.
+// OlderError is returned when a process does not know a request because it runs an older version of zrlmpid.
 type OlderError struct{ Kind query.Kind }
 
 // Error names the unknown request.
@@ -51,10 +51,10 @@ func (e *OlderError) Error() string {
 	return fmt.Sprintf("the process runs an older version of zrlmpid, which does not know the request %q", e.Kind)
 }
 
-// ErrNoAnswer reports that a process closed the connection without an answer.
+// ErrNoAnswer is returned when a process has closed the connection without answering the request.
 var ErrNoAnswer = errors.New("the process has answered nothing: it has exited, or runs an older version of zrlmpid")
 
-// ErrTooLong reports that an answer exceeds the caller's limit.
+// ErrTooLong is returned when an answer is longer than the caller's limit.
 var ErrTooLong = errors.New("the answer is too long")
 
 const (

@@ -138,7 +138,7 @@ func answerRequest(fd int, handler query.Handler) {
 	}
 }
 
-// clip bounds the text of an error so that it fits in a head.
+// clip shortens the text of an error so that it fits into the first line of an answer.
 func clip(text string) string { return text[:min(len(text), maxHead/8)] }
 
 // writeHead writes the first line of an answer.

@@ -21,7 +21,7 @@ var openMPI = regexp.MustCompile(`^lib(mpi(_\w+)?\.so\.[4-9]\d|open-(pal|rte)\.s
 // anyMPI matches libraries with MPI's functions for C programs.
 var anyMPI = regexp.MustCompile(`^lib(mpi|mpich|mpi_abi|zrlmpi)[.-]`)
 
-// errOpenMPI is the failure of a rank whose program is linked with Open MPI.
+// errOpenMPI describes the failure of a rank whose program is linked with Open MPI.
 var errOpenMPI = errors.New("its programs find the other ranks only through its own launcher, so that each " +
 	"process is a " +
 	"world of one rank: build the program with zrlmpicc, or start it with Open MPI's mpirun, without FPGAs")

@@ -29,7 +29,7 @@ var Signals = []os.Signal{
 	syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-// Time limits at the end of a job.
+// Time limits that apply while a job ends.
 const (
 	// endTime is the time that ranks have to exit after a signal.
 	endTime = time.Second
@@ -39,13 +39,13 @@ const (
 	closeTime = time.Second
 )
 
-// Times of progress reports when the start takes long.
+// Times at which progress is reported while the start of a job takes long.
 const (
 	firstProgress = 5 * time.Second
 	nextProgress  = 10 * time.Second
 )
 
-// running is a running job. A single goroutine runs its loop.
+// running holds the state of a job while it runs. A single goroutine runs its loop.
 type running struct {
 	*Job
 	server *pmi.Server
@@ -62,7 +62,7 @@ type running struct {
 	// interrupted is the signal that ended the job; failed is true if a rank has failed since.
 	interrupted syscall.Signal
 	failed      bool
-	// killTimer receives when it is time to kill the remaining processes.
+	// killTimer delivers a value when the remaining processes should be killed.
 	killTimer <-chan time.Time
 	// reported contains the programs whose MPI library has been reported.
 	reported map[*Program]bool
@@ -76,7 +76,7 @@ type proc struct {
 	children bool // its process group outlived it
 }
 
-// event is an event of a rank: it sent a line, closed its connection, or exited.
+// event reports that a rank sent a line to its launcher, closed its connection, or exited.
 type event struct {
 	rank   int
 	line   string
@@ -93,8 +93,8 @@ func (j *Job) Run() error {
 	return j.run(timer.C, func() { timer.Reset(nextProgress) })
 }
 
-// run is Run with a replaceable timer: it reports progress each time late receives, and then calls again to restart the
-// timer.
+// run does the work of Run, with a timer that tests can replace. It reports progress each time the channel late
+// delivers a value, and then calls the function again to restart the timer.
 func (j *Job) run(late <-chan time.Time, again func()) error {
 	r := &running{
 		Job: j, server: pmi.NewServer(j.numProcesses(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
@@ -130,7 +130,7 @@ func (j *Job) run(late <-chan time.Time, again func()) error {
 	close(ended)
 	starter.Wait()
 	readers.Wait()
-	// Children of the ranks may continue to print.
+	// Children of the ranks may continue to print after all ranks have exited.
 	cut := time.AfterFunc(outputTime, func() {
 		for _, f := range r.outputs {
 			f.Close()
@@ -264,10 +264,10 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 	return &proc{cmd: cmd, launcher: ours[0]}, nil
 }
 
-// errClosed is the failure of a running rank without a connection to its launcher.
+// errClosed is the failure recorded for a rank that closed its connection to the launcher but is still running.
 var errClosed = errors.New("has closed its connection to the launcher without MPI_Finalize, and runs on")
 
-// readLines adds the lines of a rank to the events.
+// readLines reads the lines that a rank sends to its launcher, and passes each on as an event.
 func (r *running) readLines(rank int, conn *os.File) {
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {

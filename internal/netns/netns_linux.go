@@ -88,7 +88,7 @@ func (n *Namespace) RunIP(lines ...string) (err error) {
 	return err
 }
 
-// Set writes a setting of the namespace by its sysctl name.
+// Set changes a kernel setting in the namespace. The setting is given by its sysctl name.
 func (n *Namespace) Set(key, value string) (err error) {
 	n.Do(func() {
 		err = os.WriteFile("/proc/sys/"+strings.ReplaceAll(key, ".", "/"), []byte(value), 0)

@@ -30,7 +30,7 @@ type Client struct {
 	spaceName string
 }
 
-// Error is a request that the launcher rejected or did not answer.
+// Error describes a request that the launcher rejected or did not answer.
 type Error struct {
 	// Command is the request, such as "get".
 	Command string
@@ -43,7 +43,7 @@ func (e *Error) Error() string { return fmt.Sprintf("the launcher (PMI-1, %s): %
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errRefused reports that the launcher rejected a request without a reason.
+// errRefused is returned when the launcher has rejected a request without giving a reason.
 var errRefused = errors.New("it has refused the request")
 
 // NewClient returns a client for a connection to a launcher. The client owns the connection unless NewClient returns an

@@ -37,7 +37,7 @@ type Reply struct {
 	Line string
 }
 
-// AbortError is the request of a process to end the job.
+// AbortError is returned when a process has asked the launcher to end the job.
 type AbortError struct{ Code int }
 
 // Error includes the code.

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ErrUnsafe reports that another user could redirect a path or replace a file.
+// ErrUnsafe is returned for a path that another user could redirect, and for a file that another user could replace.
 var ErrUnsafe = errors.New("not safe from other users")
 
-// UnsafeError is an ErrUnsafe about a directory or a file.
+// UnsafeError names the directory or the file because of which a path is unsafe. It matches ErrUnsafe.
 type UnsafeError struct {
 	// Path is the unsafe directory or file, which may be a parent of the one requested.
 	Path string

@@ -17,11 +17,11 @@ import (
 
 const (
 	nonBlocking = unix.O_NONBLOCK
-	// writable are the write permission bits of group and others.
+	// writable is the mask of the permission bits that let the group and others write to a file.
 	writable = unix.S_IWGRP | unix.S_IWOTH
-	// reachable are the search permission bits of group and others.
+	// reachable is the mask of the permission bits that let the group and others search a directory.
 	reachable = unix.S_IXGRP | unix.S_IXOTH
-	// maxLinks bounds the symbolic links of a path, like the kernel.
+	// maxLinks limits how many symbolic links are followed on one path. The kernel has the same limit.
 	maxLinks = 40
 )
 
@@ -39,7 +39,7 @@ func openRoot(path string, parents, last fs.FileMode) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only this user can have replaced the directory meanwhile.
+	// From here on, only this user can have replaced the directory, because its parents have been checked.
 	info, err := root.Stat(".")
 	if err == nil && !w.isSame(info) {
 		err = &UnsafeError{path, replacedProblem}
@@ -80,7 +80,7 @@ func ServiceOwner(path string) (uid int, ok bool) {
 	return int(w.stat.Uid), ok
 }
 
-// walker is a position on a path from the root of the file system.
+// walker holds the current position on a path that is walked from the root of the file system.
 type walker struct {
 	fd         int
 	components []string // path from the root, without symbolic links
@@ -90,7 +90,8 @@ type walker struct {
 	// unreachable is true if users other than root and this one cannot reach the directory, because they may not search a
 	// directory above it.
 	unreachable bool
-	// allowsForeign allows directories that belong to other users or are writable for them, but not links there.
+	// allowsForeign permits directories that belong to other users or that other users may write to. Symbolic links in
+	// such directories are still rejected.
 	allowsForeign bool
 }
 

@@ -16,12 +16,13 @@ import (
 )
 
 const (
-	// maxNames bounds the number of directory entries read.
+	// maxNames limits how many directory entries are read.
 	maxNames = 1 << 16
 	// staleAge is the minimum age at which Sweep removes a socket without a listening process. A younger socket may
 	// have been bound by a process that does not listen yet.
 	staleAge = time.Minute
-	// lockTime bounds the wait for another process that is about to listen, which takes microseconds.
+	// lockTime limits how long a process waits for another one that is about to listen. Starting to listen takes only
+	// microseconds.
 	lockTime = time.Second
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Error is a problem of a file. An error may join several, of which errors.As finds the first.
+// Error describes a problem in a file. If a returned error joins several of them, errors.As finds the first.
 type Error struct {
 	// File is the name given to Decode, or empty.
 	File string
@@ -53,8 +53,8 @@ func (s *Source) Lines() map[string]int { return s.lines }
 // Has reports whether the key occurs in the file.
 func (s *Source) Has(key string) bool { return s.lines[key] > 0 }
 
-// Line returns the line of the key, of the nearest enclosing key in the file, or of the first key of the file; 0
-// without a file.
+// Line returns the line of the given key. If the file does not contain the key, it returns the line of the nearest
+// enclosing key, or else of the first key of the file. It returns 0 if there is no file.
 func (s *Source) Line(key string) int {
 	for {
 		n := s.lines[key]
@@ -97,7 +97,8 @@ func (p *Problems) Err() error {
 	return errors.Join(p.errs...)
 }
 
-// The maximum lengths of a quoted value and of an error about one, in bytes: a value may be a megabyte long.
+// The maximum lengths, in bytes, of a quoted value and of an error about one. Both are limited because a value may be a
+// megabyte long.
 const (
 	maxQuoted  = 60
 	maxMessage = 300

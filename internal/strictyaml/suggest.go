@@ -4,7 +4,7 @@ import "fmt"
 
 // SuggestName returns ` (did you mean "x"?)` for the known name that got is probably a misspelling of, or "".
 func SuggestName(got string, known []string) string {
-	// A longer word is no misspelling, and comparing it would take time.
+	// A word longer than this is hardly a misspelling of a name, and comparing it would take time.
 	const longest = 32
 	if len(got) > longest {
 		return ""

@@ -14,18 +14,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlLine matches the beginning of an error of the YAML library, which states the line only in its text, and omits it
-// for the first line.
+// yamlLine matches the beginning of an error text of the YAML library. The text must be parsed because the library
+// reports the line nowhere else. For the first line of a file it omits the number.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parserErrors are the library's errors whose line is one too low.
+// parserErrors lists errors for which the YAML library reports a line number that is too low by one.
 var parserErrors = []string{
 	"did not find expected node content", "did not find expected '-' indicator", "did not find expected key",
 	"did not find expected ',' or ']'", "did not find expected ',' or '}'", "did not find expected <document start>",
 	"found undefined tag handle", "found incompatible YAML document",
 }
 
-// remedies maps prefixes of the YAML library's errors to remedies.
+// remedies lists the beginnings of the YAML library's error texts, each with advice on how to correct the file.
 var remedies = []struct{ problem, remedy string }{
 	{"mapping values are not allowed", `put each key on its own line, and quote a value that has ": " in it`},
 	{"found character that cannot start any token", "quote the value that begins with it"},
@@ -82,7 +82,7 @@ func isValid(text []byte, lines int) bool {
 	return len(bytes.TrimSpace(text[:end])) == 0 || yaml.Unmarshal(text[:end], &doc) == nil
 }
 
-// fault is a problem in a text and its remedy.
+// fault describes a problem in a text, and how to correct it.
 type fault struct {
 	line            int
 	problem, remedy string
@@ -138,7 +138,7 @@ func badCharacter(line int, s string) *fault {
 // layout tracks the indentation, brackets and quotes of a text, line by line.
 type layout struct {
 	fault *fault
-	// alias is the fault of the first alias.
+	// alias describes the problem with the first YAML alias (*name) in the text.
 	alias *fault
 	// anyIndent ignores the indentation, as in JSON.
 	anyIndent bool
@@ -152,13 +152,13 @@ type layout struct {
 	plain plain
 }
 
-// plain is the last line without a key.
+// plain holds the most recent line without a key.
 type plain struct {
 	line, indent int
 	text         string
 }
 
-// level is a section or list that later lines may continue.
+// level describes a section or a list that following lines may continue.
 type level struct {
 	indent int
 	list   bool
@@ -391,7 +391,8 @@ func (l *layout) endQuote(s string, i int) int {
 	return len(s)
 }
 
-// reportLateClose reports a bracket or quote that is closed in an unexpected place: by the next one, on the given line.
+// reportLateClose reports a bracket or quote that is closed only by a later character of the same kind, next, on line
+// number. The character by should have closed it where its value ends.
 func (l *layout) reportLateClose(b bracket, number int, next, by byte) {
 	if l.fault == nil {
 		l.fault = &fault{b.line, fmt.Sprintf("the next %c behind this %c is on line %d", next, b.char, number),
