@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// program names this project's directories in places shared with other programs.
+// program is the name that this project gives to its directories in places shared with other programs.
 const program = "zrlmpi"
 
 // RuntimePaths returns the possible paths of the directory for sockets of this user's processes, in order of

@@ -10,7 +10,7 @@ import (
 // MaxDrivers is the maximum number of sources in a group.
 const MaxDrivers = 64 // number of bits in a mask
 
-// Owner is the owner of a group's sources. Its methods may be called concurrently.
+// Owner is implemented by the component to which a group's sources belong. Its methods may be called concurrently.
 type Owner interface {
 	// Now returns the time on the owner's clock.
 	Now() time.Duration

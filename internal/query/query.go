@@ -55,7 +55,7 @@ type Response struct {
 // Handler answers requests. It is called concurrently.
 type Handler func(ctx context.Context, r Request) Response
 
-// ErrUnknown reports that the handler does not answer requests of this kind.
+// ErrUnknown is returned when the handler does not answer requests of this kind.
 var ErrUnknown = errors.New("no such request")
 
 // Unknown returns the response to a request that the handler does not answer.

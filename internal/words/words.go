@@ -14,7 +14,7 @@ import (
 
 // Duration formats a time in seconds in at most two units: 0.4 s, 12.3 s, 2 min 05 s, 1 h 04 min, 3 d 02 h.
 func Duration(seconds float64) string {
-	// Values that no clock yields are shown unchanged.
+	// Values that no clock can have produced are shown unchanged.
 	if !(seconds >= 0) || seconds > math.MaxInt32 {
 		return strconv.FormatFloat(seconds, 'g', 3, 64) + " s"
 	}
