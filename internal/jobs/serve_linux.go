@@ -150,7 +150,7 @@ func (c connection) writeHead(h answerHead) error {
 	return err
 }
 
-// readRequest returns the line sent by a tool, or "".
+// readRequest returns the line that a tool sent as its request, or "".
 func readRequest(fd int) string {
 	var b [maxRequest]byte
 	for n := 0; n < len(b); {

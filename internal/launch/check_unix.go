@@ -66,7 +66,7 @@ func bySSH(getenv func(string) string) bool {
 	return true
 }
 
-// firstError returns the first error, followed by the number of further errors.
+// firstError returns the first error. Its text also states the number of further errors.
 func firstError(errs []error) (first error) {
 	more := 0
 	for _, err := range errs {
@@ -136,7 +136,7 @@ func hostOf(text string) string {
 	return host
 }
 
-// isLocal reports whether a name or address is one of this host, by hydra's rules.
+// isLocal reports whether a name or an address refers to this host. It follows the rules by which hydra decides this.
 func isLocal(ctx context.Context, host string) bool {
 	if name, err := os.Hostname(); err == nil && host == name || host == "localhost" {
 		return true

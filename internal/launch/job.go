@@ -30,18 +30,18 @@ type Job struct {
 	ProcessRanks []ProcessRank
 	// Env lists environment variables for all programs (NAME=VALUE).
 	Env []string
-	// Stdin is the input of rank 0. Other ranks have no input.
+	// Stdin is the standard input of rank 0. Other ranks have no input.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Label prefixes each line with the rank that printed it.
+	// Label makes each line of output begin with the rank that printed it.
 	Label bool
-	// Bind binds the ranks to cores in turn.
+	// Bind binds each rank to a core. The cores are assigned to the ranks in turn.
 	Bind bool
 	// Signals are forwarded to all ranks. An interrupt or termination signal ends the job.
 	Signals <-chan os.Signal
 	// Progress is called with the ranks for which the job is still waiting if the start takes long.
 	Progress func(text string)
-	// Verbose, if not nil, is called with the MPI library used by a rank of each program.
+	// Verbose, if not nil, is called once for each program, with the MPI library that one of its ranks uses.
 	Verbose func(text string)
 }
 

@@ -17,7 +17,7 @@ const maxLineBuffer = 64 << 10
 // newline.
 const partialLineTime = 100 * time.Millisecond
 
-// output merges the output of all ranks by lines.
+// output merges the output of all ranks, so that lines of different ranks do not mix.
 type output struct {
 	mu     sync.Mutex
 	writer io.Writer

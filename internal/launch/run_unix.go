@@ -31,11 +31,11 @@ var Signals = []os.Signal{
 
 // Time limits that apply while a job ends.
 const (
-	// endTime is the time that ranks have to exit after a signal.
+	// endTime is how long ranks may take to exit after they have received a signal.
 	endTime = time.Second
-	// outputTime is the time that children of ranks have to print and exit after the last rank has exited.
+	// outputTime is how long children of ranks may continue to print, and take to exit, after the last rank has exited.
 	outputTime = time.Second
-	// closeTime is the maximum time between the last line from a rank to its launcher and the rank's exit.
+	// closeTime limits the time between the last line that a rank sends to its launcher and the rank's exit.
 	closeTime = time.Second
 )
 
@@ -177,7 +177,7 @@ func (r *running) startAll(out, errs *output, readers, outputs *sync.WaitGroup) 
 
 var errDirectory = errors.New("working directory")
 
-// startCode returns the exit code for a program that could not be started.
+// startCode returns the exit code that reports why a program could not be started.
 func startCode(err error) int {
 	if !errors.Is(err, errDirectory) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
 		return CodeNotFound
@@ -185,7 +185,7 @@ func startCode(err error) int {
 	return CodeCannotStart
 }
 
-// pmiFD is the descriptor of the connection to the launcher in each process.
+// pmiFD is the number of the file descriptor by which each process is connected to the launcher.
 const pmiFD = 3
 
 func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_ *proc, err error) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// backgroundTime is the interval at which a background process checks whether it is in the foreground again.
+// backgroundTime is the interval at which a process in the background checks whether it has returned to the foreground.
 const backgroundTime = 300 * time.Millisecond
 
 // foreground returns a reader that reads from a terminal only while this process is in the foreground, because a read

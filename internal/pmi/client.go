@@ -19,7 +19,8 @@ type Conn interface {
 	SetDeadline(time.Time) error
 }
 
-// Client is a process of a job. Its methods may be called concurrently, and run one at a time.
+// Client represents a process of a job towards the launcher. Its methods may be called concurrently, and run one at a
+// time.
 type Client struct {
 	rank, size int
 
@@ -115,7 +116,7 @@ func (c *Client) Abort(code int) error {
 	return nil
 }
 
-// request sends a request and returns the answer.
+// request sends a request to the launcher and returns the answer.
 func (c *Client) request(ctx context.Context, command, answer string, pairs ...string) (message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 // ErrMessage is returned for a line that violates the protocol.
 var ErrMessage = errors.New("not a line of PMI-1")
 
-// message is a line: a command, and pairs of keys and values.
+// message is the content of a line: a command, followed by pairs of keys and values.
 type message struct {
 	command string
 	pairs   []pair

@@ -145,7 +145,7 @@ func names(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" || name == "." })
 }
 
-// restart moves to the root of the file system.
+// restart moves the walker back to the root of the file system.
 func (w *walker) restart() error {
 	fd, err := unix.Open("/", searchOnly|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -218,7 +218,7 @@ func (w *walker) readlink(name string) (target string, linked bool, err error) {
 	return string(buf[:n]), true, nil
 }
 
-// trusts reports whether a user may own a directory on the path.
+// trusts reports whether a directory on the path may belong to the given user.
 func (w *walker) trusts(uid uint32) bool {
 	return uid == 0 || uid == w.root || int(uid) == os.Geteuid()
 }
@@ -228,7 +228,7 @@ func (w *walker) isOurs() bool {
 	return w.trusts(w.stat.Uid) && (w.stat.Mode&writable == 0 || w.unreachable)
 }
 
-// check rejects a directory in which other users could replace the next one on the path.
+// check returns an error if other users could replace the next directory or file on the path.
 func (w *walker) check() error {
 	switch {
 	case w.allowsForeign:
@@ -241,7 +241,7 @@ func (w *walker) check() error {
 	return nil
 }
 
-// checkPrivate rejects a directory that does not belong to this user, or to which others may write.
+// checkPrivate returns an error if the directory does not belong to this user, or if others may write to it.
 func (w *walker) checkPrivate() error {
 	switch {
 	case int(w.stat.Uid) != os.Geteuid():
@@ -260,7 +260,7 @@ func (w *walker) othersMayWrite() error {
 
 func (w *walker) path() string { return "/" + strings.Join(w.components, "/") }
 
-// isSame reports whether info describes the current directory.
+// isSame reports whether info describes the directory at the walker's current position.
 func (w *walker) isSame(info fs.FileInfo) bool {
 	of, ok := info.Sys().(*syscall.Stat_t)
 	return ok && of.Dev == w.stat.Dev && of.Ino == w.stat.Ino

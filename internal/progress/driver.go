@@ -71,8 +71,8 @@ const (
 // backgroundPolls limits the number of consecutive polls made by the poller and by Drain.
 const backgroundPolls = 16
 
-// Driver determines which goroutine polls a source. This owner is either a waiting caller or the poller. The
-// poller either watches the source's descriptor (armed) or polls the source at an interval.
+// Driver determines which goroutine polls a source. This goroutine is the source's owner: either a waiting caller or
+// the poller. The poller either watches the source's descriptor (armed) or polls the source at an interval.
 type Driver struct {
 	group  *Group
 	source Source
@@ -80,8 +80,8 @@ type Driver struct {
 
 	owned atomic.Bool
 	armed atomic.Bool
-	// visits is the number of times that a caller has owned the source, and seenVisits its value at the poller's last
-	// read. Only the owner may access them.
+	// visits is the number of times that a caller has owned the source, and seenVisits the value of visits when the
+	// poller last read it. Only the owner may access them.
 	visits, seenVisits uint32
 	// seenCalls is the number of calls that the group's owner reported at the poller's last poll. Only the owner of
 	// the source may access it.
@@ -100,7 +100,7 @@ type Driver struct {
 	retryAt time.Duration
 }
 
-// acquire makes the calling goroutine the owner if there is no owner, and reports whether it did so.
+// acquire makes the calling goroutine the owner of the source if there is no owner, and reports whether it did so.
 func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
 
 // unregisterAfter is the number of polls by callers, without a sleep in between, after which the kernel stops
@@ -121,8 +121,7 @@ func (d *Driver) acquireToPoll() bool {
 	return true
 }
 
-// endVisit ends the ownership of a caller that has polled. It reports whether the caller should now read the
-// clock.
+// endVisit ends the ownership of a caller that has polled. It reports whether the caller should now read the clock.
 func (d *Driver) endVisit() (clock bool) {
 	d.visits++
 	clock = d.visits%postponePolls == 0
@@ -130,7 +129,7 @@ func (d *Driver) endVisit() (clock bool) {
 	return clock
 }
 
-// release ends the ownership. If callers are asleep, it makes the poller watch the source.
+// release ends the caller's ownership of the source. If callers are asleep, it makes the poller watch the source.
 func (d *Driver) release() {
 	d.owned.Store(false)
 	if d.group.Waiting.Load() > 0 && !d.armed.Load() {

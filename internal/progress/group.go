@@ -174,7 +174,7 @@ func (g *Group) now() time.Duration {
 	return g.owner.Now()
 }
 
-// failed reports the error of a source to the owner.
+// failed reports the error of a source to the group's owner.
 func (g *Group) failed(err error) {
 	if g.owner != nil {
 		g.owner.Failed(err)

@@ -64,8 +64,8 @@ type policy struct {
 	budget time.Duration
 }
 
-// recordWait records how long a caller waited, or would have waited if it had polled. It reports whether a new
-// budget should be chosen.
+// recordWait records how long a caller waited, or how long it would have waited if it had polled. It reports whether a
+// new spin budget should be chosen.
 func (p *policy) recordWait(d time.Duration) bool {
 	p.counts[classOf(d)]++
 	p.recent++

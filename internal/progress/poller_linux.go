@@ -181,8 +181,8 @@ func (p *poller) stopIfUnused() bool {
 	return !p.running
 }
 
-// serveWatches serves the watches whose descriptors are readable, on the caller's goroutine, and returns their number.
-// Callers use it while they keep the poller's goroutine from running.
+// serveWatches serves the watches whose descriptors are readable, and returns their number. It runs on the goroutine of
+// a caller, which uses it while it keeps the poller's goroutine from running.
 func serveWatches() int {
 	p, err := processPoller()
 	if err != nil || p.armed.Load() == 0 {

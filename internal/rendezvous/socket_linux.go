@@ -50,10 +50,10 @@ func PeerOf(fd int) (Peer, error) {
 	return Peer{int(cred.Pid), int(cred.Uid)}, nil
 }
 
-// backlog is the maximum number of connections waiting to be accepted, the kernel's default limit.
+// backlog is the maximum number of connections that may wait to be accepted. It equals the kernel's default limit.
 const backlog = 4096
 
-// maxListenTries bounds the retries of Listen when another process removes the empty directory.
+// maxListenTries limits how often Listen tries again because another process has removed the empty directory.
 const maxListenTries = 100
 
 // Listen creates the directory at path, and returns a listening socket in it, with the given name and kind, such as

@@ -29,7 +29,7 @@ func (r Resource) IsKnown() bool { return r >= AddressSpace && r < numResources 
 // Error is returned when a system call has failed because a limit was reached.
 type Error struct {
 	Resource Resource
-	// Limit is the limit in bytes or descriptors, or 0 if unknown.
+	// Limit is the value of the limit, in bytes or descriptors, or 0 if it is unknown.
 	Limit uint64
 	// Err is the error of the system call, or nil if another process reported it.
 	Err error

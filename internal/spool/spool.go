@@ -27,7 +27,7 @@ type Spool struct {
 
 // Kind specifies how the files of a spool are named.
 type Kind struct {
-	// Suffix is the suffix of the names. It begins with a dot.
+	// Suffix is the suffix of all file names. It begins with a dot.
 	Suffix string
 	// IsName reports whether a name, without the suffix, may have been passed to Write.
 	IsName func(name string) bool
@@ -62,7 +62,7 @@ func OpenIn(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
 	return spool, nil
 }
 
-// scan finds the files, and deletes files left incomplete by a killed process.
+// scan finds the spool's files. It deletes files that are incomplete because the process that wrote them was killed.
 func (s *Spool) scan() error {
 	list, err := s.dir.Files()
 	if err != nil {

@@ -34,17 +34,17 @@ func (e *Error) Error() string {
 	return b.String() + e.Problem
 }
 
-// maxProblems is the maximum number of problems reported in full: enough to correct a file in one pass, and few enough
-// for a terminal.
+// maxProblems is the maximum number of problems that are reported in full. It is large enough to correct a file in one
+// pass, and small enough for a terminal.
 const maxProblems = 20
 
-// Source maps each key of a file to its line. The zero Source has no file.
+// Source maps each key in a configuration file to its line. The zero Source has no file.
 type Source struct {
 	File  string
 	lines map[string]int
 }
 
-// NewSource returns the source of a file with the given lines of its keys.
+// NewSource returns a Source for the named file, given the line of each key.
 func NewSource(file string, lines map[string]int) Source { return Source{file, lines} }
 
 // Lines returns the lines of the keys.
@@ -88,7 +88,8 @@ func (p *Problems) addAt(line int, key, format string, args ...any) {
 	p.errs = append(p.errs, &Error{p.source.File, line, key, fmt.Sprintf(format, args...)})
 }
 
-// Err returns the problems as joined *Error values, or nil. Beyond maxProblems, it only adds their number.
+// Err returns the problems as joined *Error values, or nil if there are none. If there are more than maxProblems, it
+// only states the number of the others.
 func (p *Problems) Err() error {
 	if p.omitted > 0 {
 		more := &Error{File: p.source.File, Problem: fmt.Sprintf("and %d more problems", p.omitted)}
@@ -104,7 +105,7 @@ const (
 	maxMessage = 300
 )
 
-// Quote quotes a value of a file, shortened if necessary.
+// Quote quotes a value from a file for an error message, shortened if necessary.
 func Quote(s string) string { return fmt.Sprintf("%q", Shorten(s)) }
 
 // Shorten shortens a value of a file if necessary.

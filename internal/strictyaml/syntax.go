@@ -37,7 +37,8 @@ var remedies = []struct{ problem, remedy string }{
 	{"exceeded max depth", "nest fewer lists and sections"},
 }
 
-// syntaxError explains an error of the YAML library, with the line of its cause and a remedy.
+// syntaxError explains an error of the YAML library. The returned error states the line of the cause, and how to
+// correct it.
 func syntaxError(name string, text []byte, err error) error {
 	problem := err.Error()
 	e := &Error{File: name}
@@ -67,7 +68,7 @@ func countLines(text []byte) int {
 	return 1 + bytes.Count(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
 }
 
-// isValid reports whether the first lines of a text are valid.
+// isValid reports whether the given number of lines at the beginning of a text are valid YAML.
 func isValid(text []byte, lines int) bool {
 	end := 0
 	for range lines {
@@ -90,7 +91,8 @@ type fault struct {
 	noticedLate bool
 }
 
-// Unclosed returns the line of the last unclosed bracket or quote of a text, with a remedy, or 0.
+// Unclosed returns the line of the last bracket or quote in a text that is not closed, with a remedy. It returns 0 if
+// all are closed.
 func Unclosed(text []byte) (line int, problem string) {
 	l := layout{anyIndent: true}
 	for i, s := range strings.Split(string(text), "\n") {
@@ -122,7 +124,8 @@ func findFault(text []byte) *fault {
 	return cmp.Or(l.unclosed(), l.alias)
 }
 
-// badCharacter returns the fault of a line that contains bytes other than text.
+// badCharacter returns the fault of a line that is not text: it contains control characters, or bytes that are not
+// UTF-8.
 func badCharacter(line int, s string) *fault {
 	if !utf8.ValidString(s) {
 		return &fault{line: line, problem: "bytes that are not UTF-8", remedy: "save the file as UTF-8"}
@@ -145,7 +148,7 @@ type layout struct {
 	levels    []level
 	// mayNest is true if a section or list, one level deeper, may begin after the last line.
 	mayNest bool
-	// block is the indentation of the key whose value is a block of text, or -1.
+	// block is the indentation of the key whose value is a multi-line block of text, or -1 outside of such a block.
 	block int
 	open  []bracket
 	quote bracket // 0: none
@@ -176,7 +179,7 @@ func (l *layout) report(line int, problem, remedy string) {
 	}
 }
 
-// unclosed returns the fault of the last open bracket or quote.
+// unclosed returns the fault for the last bracket or quote that is still open, or nil.
 func (l *layout) unclosed() *fault {
 	switch n := len(l.open); {
 	case l.quote.char != 0:
@@ -227,7 +230,8 @@ func (l *layout) addLine(number int, s string) {
 	}
 }
 
-// beginLine processes the beginning of a line: "- " of lists, and a key. It returns the rest and its indentation.
+// beginLine processes the beginning of a line: the "- " of list entries, and the key. It returns the rest of the line
+// and its indentation.
 func (l *layout) beginLine(number int, content string, indent int) (string, int) {
 	for content == "-" || strings.HasPrefix(content, "- ") {
 		l.placeEntry(number, level{indent, true})
@@ -300,7 +304,7 @@ func (l *layout) placeEntry(number int, at level) {
 	l.mayNest = false
 }
 
-// endLine records whether the end of a line opens a section, list or block.
+// endLine determines from the end of a line whether a section, a list or a block of text may begin on the next line.
 func (l *layout) endLine(content string, indent int) {
 	text, _, _ := strings.Cut(content, " #")
 	text = strings.TrimRight(text, " \t")
@@ -359,7 +363,7 @@ func (l *layout) scan(number int, s string) {
 
 func isWord(r rune) bool { return !strings.ContainsRune(" \t,[]{}", r) }
 
-// afterClosing reports text after a bracket or quote that ends a value.
+// afterClosing reports text that follows a closing bracket or quote, which must be the end of a value.
 func (l *layout) afterClosing(number int, closed, c byte) {
 	switch {
 	case closed == c:
@@ -375,7 +379,7 @@ func (l *layout) afterClosing(number int, closed, c byte) {
 	}
 }
 
-// endQuote returns the index of the end of the quote, or the length of the line.
+// endQuote returns the index at which the current quote ends, or the length of the line if it does not end there.
 func (l *layout) endQuote(s string, i int) int {
 	for ; i < len(s); i++ {
 		switch {

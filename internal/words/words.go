@@ -80,8 +80,8 @@ func digits(x float64) string {
 	return s
 }
 
-// Clean returns at most limit characters of a text, without characters that move a cursor or change the direction of
-// text, because external input must not rearrange a screen.
+// Clean returns a text shortened to limit characters. It removes characters that move the cursor or change the
+// direction of text, because external input must not rearrange a screen.
 func Clean(text string, limit int) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

@@ -143,7 +143,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 	return nil
 }
 
-// noticed returns the name of the test that fails with the change, or "".
+// noticed returns the name of a test that fails when the change is made, or "" if all pass.
 func (c *change) noticed(root string, text []byte, instrumented string) (string, error) {
 	if c.expr != nil {
 		return failed(root, c.by, instrumented, chosen+"="+strconv.Itoa(c.number))
