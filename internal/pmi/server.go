@@ -44,7 +44,7 @@ type AbortError struct{ Code int }
 // Error includes the code.
 func (e *AbortError) Error() string { return fmt.Sprintf("the job is aborted with code %d", e.Code) }
 
-// maxKeys limits the number of keys in the key-value space. It is the average per process, over all processes.
+// maxKeys limits the number of keys in the key-value space, divided by the number of processes.
 const maxKeys = 256
 
 // NewServer returns the server of a job of size processes, which all run on one host. name is the name of the key-value

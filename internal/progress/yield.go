@@ -36,7 +36,7 @@ func (y *yields) isDue() bool {
 }
 
 // record records a yield that lasted from begin to end. It reports whether another process had the processor during
-// that time. In that case, the caller yields after every poll from then on.
+// that time. In that case, the caller yields after every poll.
 func (y *yields) record(begin, end time.Duration) (others bool) {
 	took := end - begin
 	switch {

@@ -80,7 +80,7 @@ func digits(x float64) string {
 	return s
 }
 
-// Clean returns a text shortened to limit characters. It removes characters that move the cursor or change the
+// Clean returns a text shortened to at most limit characters. It replaces characters that move the cursor or change the
 // direction of text, because external input must not rearrange a screen.
 func Clean(text string, limit int) string {
 	clean := strings.Map(func(r rune) rune {
