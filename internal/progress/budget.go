@@ -52,7 +52,7 @@ type SpinPolicy struct {
 
 	mu     sync.Mutex // guards policy
 	policy policy
-	// chosenBudget is the spin budget that the policy chose most recently, in nanoseconds, or 0 if there is none.
+	// chosenBudget is the spin budget that the policy chose most recently, in nanoseconds, or 0 initially.
 	chosenBudget atomic.Int64
 	wakeup       func() time.Duration // returns the cost of a wake-up
 }

@@ -40,7 +40,7 @@ type Watch interface {
 // ErrSourceEnded is returned by Poll if no further event will ever arrive. It ends the polling of the source.
 var ErrSourceEnded = errors.New("the source has closed")
 
-// sourceEnded is what Driver.poll returns, in place of a number of events, after a source has ended.
+// sourceEnded is what Driver.poll returns, in place of a number of events, after Poll has returned ErrSourceEnded.
 const sourceEnded = -1
 
 // errorPause is the time for which a source is not polled after an error.

@@ -292,7 +292,7 @@ func (t *timer) set(now time.Duration) {
 	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // cannot fail: the descriptor and the time are valid
 }
 
-// onTimer makes all timed calls whose time has come.
+// onTimer makes all timed calls that are due by now.
 func (p *poller) onTimer() {
 	for now := Clock(); ; {
 		p.mu.Lock()

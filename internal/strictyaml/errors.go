@@ -88,7 +88,7 @@ func (p *Problems) addAt(line int, key, format string, args ...any) {
 	p.errs = append(p.errs, &Error{p.source.File, line, key, fmt.Sprintf(format, args...)})
 }
 
-// Err returns the problems as joined *Error values, or nil if there are none. If there are more than maxProblems, it
+// Err returns the problems as joined *Error values, or nil without problems. If there are more than maxProblems, it
 // only states the number of the others.
 func (p *Problems) Err() error {
 	if p.omitted > 0 {

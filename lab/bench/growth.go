@@ -65,7 +65,7 @@ func (m *Measured) series(figure string) (x, y []float64) {
 	return x, y
 }
 
-// findGrowth returns the line fitted to the given figure of a side, or nil if there is none.
+// findGrowth returns the line fitted to the given figure of a side, or nil if no line was fitted.
 func (r *Report) findGrowth(workload, side, figure string) *Growth {
 	for i := range r.Growth {
 		if g := &r.Growth[i]; g.Workload == workload && g.Side == side && g.Figure == figure {

@@ -201,7 +201,7 @@ func (o *Options) pairRuns() (runs []Measured) {
 	return runs
 }
 
-// filterSides returns those of the given sides that the user has selected.
+// filterSides returns the given sides without the ones that the user has not selected.
 func (o *Options) filterSides(some []string) []string {
 	return slices.DeleteFunc(slices.Clone(some),
 		func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })

@@ -116,7 +116,7 @@ func (r *Report) addCell(cell Cell) {
 	}
 }
 
-// findRun returns the cell's measurement of the given flows, or nil if there is none.
+// findRun returns the cell's measurement of the given flows, or nil if they were not measured.
 func (c *Cell) findRun(flows ...string) *Measured {
 	for i := range c.Runs {
 		if slices.Equal(c.Runs[i].Flows, flows) {

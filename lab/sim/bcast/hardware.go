@@ -126,7 +126,7 @@ func (o *operation) sendWord() {
 	}
 }
 
-// onWord stores a word that has arrived, and forwards it to the next node in the next cycle.
+// onWord stores a word received by the node, and forwards it to the next node in the next cycle.
 func (o *operation) onWord() {
 	clock := &o.node.machine.clock
 	o.words++

@@ -48,7 +48,7 @@ func Choose(ctx context.Context, description *Description, fits []*Fit) (*collec
 	var all []ChoiceResult
 	for _, ranks := range PowersOfTwo(description.Ranks) {
 		cluster := description.communicator(ranks, fits)
-		// The class depends on the hosts of the whole cluster, not on those of a communicator.
+		// The class depends on all hosts of the cluster, even if a communicator uses only some of them.
 		class := choice.ClassOf(cluster.SharesMemory(), whole.Oversubscribed())
 		t := doc.Class(class)
 		if *t == nil {
