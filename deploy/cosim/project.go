@@ -15,8 +15,9 @@ import (
 	"strings"
 )
 
-// projectFiles contains the files of projects. Folder shim contains zrlmpi_cosim, which all simulators share, and the
-// files for each simulator. These folders contain no Go files, because the go command would then compile the C files.
+// projectFiles contains the files that Write copies into projects. The folder shim contains zrlmpi_cosim, which all
+// simulators share, and the files for each simulator. No folder contains a Go file, because the go command would then
+// compile the C files next to it.
 //
 //go:embed shim project verilog vhdl hls verilog-mpe vhdl-mpe
 var projectFiles embed.FS

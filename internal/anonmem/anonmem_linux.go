@@ -39,7 +39,7 @@ func Get(n int) ([]byte, error) {
 	return b[:n], nil
 }
 
-// takeSpare returns a spare buffer of the given size, or nil.
+// takeSpare removes a freed buffer of the given size from spare and returns it, or returns nil.
 func takeSpare(size int) []byte {
 	spare.Lock()
 	defer spare.Unlock()

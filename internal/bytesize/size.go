@@ -33,7 +33,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// clip bounds the length of a text quoted in an error.
+// clip shortens a text to the length at which an error message may quote it.
 func clip(s string) string { return s[:min(len(s), 64)] }
 
 // String returns the size in the largest unit of which it is a whole multiple.

@@ -19,10 +19,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// Budget is the number of bytes of answers that may still be read. Goroutines may share a budget.
+// Budget limits how many bytes of answers may still be read. Several goroutines may share a budget.
 type Budget struct{ remaining atomic.Int64 }
 
-// NewBudget returns a budget of the given number of bytes.
+// NewBudget returns a budget that allows the given number of bytes.
 func NewBudget(bytes int64) *Budget {
 	b := new(Budget)
 	b.remaining.Store(bytes)
@@ -75,7 +75,7 @@ func (j *Job) Stream(ctx context.Context, r query.Request) (io.ReadCloser, error
 	}{in, conn}, nil
 }
 
-// maxHead bounds the first line of an answer, in bytes.
+// maxHead limits the length of the first line of an answer, in bytes.
 const maxHead = 4096
 
 // request sends a request to a rank and reads the head of the answer. The returned reader reads the rest. If the

@@ -14,10 +14,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/rendezvous"
 )
 
-// jobsFolder is the directory of jobs in a user's directory for sockets.
+// jobsFolder is the name of the directory that contains all jobs of a user. It is located in the user's directory for
+// sockets.
 const jobsFolder = "jobs"
 
-// Propose returns an unused path for the directory of a job.
+// Propose returns a path at which a directory for a new job can be created.
 func Propose(launcher string) (path string, err error) {
 	base, err := privatedir.Runtime()
 	if err != nil {
@@ -63,7 +64,7 @@ func Remove(directory string) error { return os.RemoveAll(directory) }
 // RemoveEmpty removes the directory of a job if it contains no sockets.
 func RemoveEmpty(directory string) { _ = unix.Rmdir(directory) }
 
-// Sweep removes the sockets and directories left behind by killed processes of this user's jobs.
+// Sweep removes sockets and directories of this user's jobs that killed processes have left behind.
 func Sweep() {
 	for _, place := range privatedir.RuntimePaths() {
 		dir, err := rendezvous.Open(filepath.Join(place, jobsFolder))
@@ -83,8 +84,8 @@ func Sweep() {
 	}
 }
 
-// Find returns this user's jobs on this host, with the ranks that listen. The error is an *UnsafeError if Find sees no
-// job but had to skip unsafe directories, which may contain jobs.
+// Find returns this user's jobs on this host, with the ranks that listen for requests. The error is an *UnsafeError if
+// Find sees no job but had to skip unsafe directories, which may contain jobs.
 func Find() ([]Job, error) {
 	Sweep()
 	var found []Job
@@ -177,7 +178,7 @@ func jobsIn(dir *rendezvous.Dir, open func(path string) (*rendezvous.Dir, error)
 	return found, nil
 }
 
-// Ranks returns the ranks of a job whose processes listen on this host.
+// Ranks returns those ranks of a job whose processes listen on this host.
 func Ranks(directory string) []int {
 	d, err := rendezvous.Open(directory)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 // ranks on this host.
 const EnvDirectory = "ZRLMPI_JOB_DIRECTORY"
 
-// Job is a job with ranks on this host.
+// Job describes a job that has ranks on this host.
 type Job struct {
 	// Name is the name of the job's launcher, as returned by the function Name.
 	Name string
 	UID  int
 	// Directory is the path of the directory that contains the ranks' sockets.
 	Directory string
-	// Ranks are the ranks whose processes listen, in ascending order.
+	// Ranks lists the ranks whose processes listen for requests, in ascending order.
 	Ranks []int
 	// SameNetwork reports whether a process of the job is in the caller's network namespace, for example in the same
 	// container.
@@ -43,7 +43,7 @@ type answerHead struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// OlderError reports that a process does not know a request, because it runs an older version of zrlmpid.
+// OlderError is returned when a process does not know a request because it runs an older version of zrlmpid.
 type OlderError struct{ Kind query.Kind }
 
 // Error names the unknown request.
@@ -51,14 +51,14 @@ func (e *OlderError) Error() string {
 	return fmt.Sprintf("the process runs an older version of zrlmpid, which does not know the request %q", e.Kind)
 }
 
-// ErrNoAnswer reports that a process closed the connection without an answer.
+// ErrNoAnswer is returned when a process has closed the connection without answering the request.
 var ErrNoAnswer = errors.New("the process has answered nothing: it has exited, or runs an older version of zrlmpid")
 
-// ErrTooLong reports that an answer exceeds the caller's limit.
+// ErrTooLong is returned when an answer is longer than the caller's limit.
 var ErrTooLong = errors.New("the answer is too long")
 
 const (
-	// maxJob is the maximum length of a job's name in bytes.
+	// maxJob is the maximum length, in bytes, that a job's name may have.
 	maxJob = 64
 	// separator separates the name of a job from the random part of its directory's name. It does not occur in the
 	// random part.

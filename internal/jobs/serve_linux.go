@@ -138,7 +138,7 @@ func answerRequest(fd int, handler query.Handler) {
 	}
 }
 
-// clip bounds the text of an error so that it fits in a head.
+// clip shortens the text of an error so that it fits into the first line of an answer.
 func clip(text string) string { return text[:min(len(text), maxHead/8)] }
 
 // writeHead writes the first line of an answer.
@@ -150,7 +150,7 @@ func (c connection) writeHead(h answerHead) error {
 	return err
 }
 
-// readRequest returns the line sent by a tool, or "".
+// readRequest returns the line that a tool sent as its request, or "".
 func readRequest(fd int) string {
 	var b [maxRequest]byte
 	for n := 0; n < len(b); {

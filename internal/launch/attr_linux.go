@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processAttributes returns the attributes of a rank's process: it runs in a separate process group, and the kernel
-// kills it when the thread that started it exits.
+// processAttributes returns the attributes with which a rank's process is started. They put the process into a separate
+// process group, and make the kernel kill it when the thread that started it exits.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -26,7 +26,7 @@ func cores() (list []int, err error) {
 	return list, nil
 }
 
-// bind binds processes started by the calling thread to a core.
+// bind makes all processes that the calling thread starts afterwards run on the given core.
 func bind(core int) error {
 	var one unix.CPUSet
 	one.Set(core)

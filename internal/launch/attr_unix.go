@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// processAttributes returns the attributes of a rank's process: it runs in a separate process group.
+// processAttributes returns the attributes with which a rank's process is started. They put the process into a separate
+// process group.
 func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func cores() ([]int, error) { return nil, errors.ErrUnsupported }

@@ -22,8 +22,8 @@ import (
 // checkTime limits the time for checking all hosts.
 const checkTime = 20 * time.Second
 
-// checkScript is the shell script of the check. Its arguments are a PATH and, for each program, a folder and the
-// program.
+// checkScript is the shell script that checks a host. Its arguments are the value for PATH, followed by pairs of a
+// folder and a program.
 const checkScript = `PATH=$1; shift
 while [ $# -gt 0 ]; do
   cd -- "$1" 2>/dev/null || { echo "has no folder \"$1\""; exit 9; }
@@ -66,7 +66,7 @@ func bySSH(getenv func(string) string) bool {
 	return true
 }
 
-// firstError returns the first error, followed by the number of further errors.
+// firstError returns the first error. Its text also states the number of further errors.
 func firstError(errs []error) (first error) {
 	more := 0
 	for _, err := range errs {
@@ -83,7 +83,7 @@ func firstError(errs []error) (first error) {
 	return first
 }
 
-// checkCommand returns the check as a shell command.
+// checkCommand returns the shell command that runs the check on a host.
 func (j *Job) checkCommand() (string, error) {
 	args := []string{"sh", "-c", checkScript, "sh", os.Getenv("PATH")}
 	for _, p := range j.Programs {
@@ -130,13 +130,13 @@ func lastLine(b *bytes.Buffer) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// hostOf returns a host of a list without its number of ranks.
+// hostOf returns the host in an entry of a host list, without the number of ranks that may follow it after a colon.
 func hostOf(text string) string {
 	host, _, _ := strings.Cut(text, ":")
 	return host
 }
 
-// isLocal reports whether a name or address is one of this host, by hydra's rules.
+// isLocal reports whether a name or an address refers to this host. It follows the rules by which hydra decides this.
 func isLocal(ctx context.Context, host string) bool {
 	if name, err := os.Hostname(); err == nil && host == name || host == "localhost" {
 		return true

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Program is a program run by some of the ranks.
+// Program describes a program that some of the job's ranks run.
 type Program struct {
 	Ranks int
 	// Args lists the program, which is searched for in PATH, and its arguments.
@@ -30,22 +30,22 @@ type Job struct {
 	ProcessRanks []ProcessRank
 	// Env lists environment variables for all programs (NAME=VALUE).
 	Env []string
-	// Stdin is the input of rank 0. Other ranks have no input.
+	// Stdin is the standard input of rank 0. Other ranks have no input.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Label prefixes each line with the rank that printed it.
+	// Label makes each line of output begin with the rank that printed it.
 	Label bool
-	// Bind binds the ranks to cores in turn.
+	// Bind binds each rank to a core. The cores are assigned to the ranks in turn.
 	Bind bool
 	// Signals are forwarded to all ranks. An interrupt or termination signal ends the job.
 	Signals <-chan os.Signal
-	// Progress, if the start takes long, is called with the ranks for which the job waits.
+	// Progress is called with the ranks for which the job is still waiting if the start takes long.
 	Progress func(text string)
-	// Verbose, if not nil, is called with the MPI library used by a rank of each program.
+	// Verbose, if not nil, is called once for each program, with the MPI library that one of its ranks uses.
 	Verbose func(text string)
 }
 
-// ProcessRank is the rank of a process among all ranks, and its address.
+// ProcessRank holds the rank of a process, counted among all ranks of the job, and the address of that rank.
 type ProcessRank struct {
 	Rank    int
 	Address string
@@ -79,14 +79,14 @@ func (j *Job) programOf(process int) *Program {
 	return nil
 }
 
-// Exit codes of failures without an exit code of a rank, as in shells.
+// Exit codes for failures in which no rank exited with its own code. They follow the convention of shells.
 const (
 	CodeCannotStart = 126
 	CodeNotFound    = 127
 	codeSignal      = 128 // plus the signal
 )
 
-// RankError is the first failure of a rank in a job.
+// RankError describes the first failure of a rank in a job.
 type RankError struct {
 	Rank    int
 	process int
@@ -115,7 +115,7 @@ func (e *RankError) Error() string {
 // Unwrap returns Err.
 func (e *RankError) Unwrap() error { return e.Err }
 
-// SignalError reports that a signal to the launcher ended the job.
+// SignalError is returned when a job ended because its launcher received a signal.
 type SignalError struct{ Signal syscall.Signal }
 
 // Error names the signal.

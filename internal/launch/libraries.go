@@ -15,18 +15,20 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 )
 
-// openMPI matches the libraries of Open MPI that programs are linked with, and the libraries that these load.
+// openMPI matches the names of Open MPI's libraries: those that programs are linked with, and those that these
+// libraries load.
 var openMPI = regexp.MustCompile(`^lib(mpi(_\w+)?\.so\.[4-9]\d|open-(pal|rte)\.so)`)
 
-// anyMPI matches libraries with MPI's functions for C programs.
+// anyMPI matches the names of libraries that contain MPI's functions for C programs.
 var anyMPI = regexp.MustCompile(`^lib(mpi|mpich|mpi_abi|zrlmpi)[.-]`)
 
-// errOpenMPI is the failure of a rank whose program is linked with Open MPI.
+// errOpenMPI describes the failure of a rank whose program is linked with Open MPI.
 var errOpenMPI = errors.New("its programs find the other ranks only through its own launcher, so that each " +
 	"process is a " +
 	"world of one rank: build the program with zrlmpicc, or start it with Open MPI's mpirun, without FPGAs")
 
-// failIfOpenMPI fails a job of several ranks if the given rank uses Open MPI and has not contacted the launcher.
+// failIfOpenMPI makes the job fail if the given rank uses Open MPI and has not contacted the launcher. It does nothing
+// in jobs with a single rank.
 func (r *running) failIfOpenMPI(rank int) bool {
 	if r.server.State(rank) != pmi.Started || len(r.procs) == 1 && r.ProcessRanks == nil {
 		return false

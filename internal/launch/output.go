@@ -13,10 +13,11 @@ import (
 // maxLineBuffer is the length in bytes beyond which a line is printed in pieces.
 const maxLineBuffer = 64 << 10
 
-// partialLineTime limits how long an incomplete line is held back, so that prompts appear.
+// partialLineTime limits how long an incomplete line is held back. A limit is needed because prompts do not end with a
+// newline.
 const partialLineTime = 100 * time.Millisecond
 
-// output merges the output of all ranks by lines.
+// output merges the output of all ranks, so that lines of different ranks do not mix.
 type output struct {
 	mu     sync.Mutex
 	writer io.Writer

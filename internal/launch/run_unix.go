@@ -29,23 +29,23 @@ var Signals = []os.Signal{
 	syscall.SIGTSTP, syscall.SIGCONT,
 }
 
-// Time limits at the end of a job.
+// Time limits that apply while a job ends.
 const (
-	// endTime is the time that ranks have to exit after a signal.
+	// endTime is how long ranks may take to exit after they have received a signal.
 	endTime = time.Second
-	// outputTime is the time that children of ranks have to print and exit after the last rank has exited.
+	// outputTime is how long children of ranks may continue to print, and take to exit, after the last rank has exited.
 	outputTime = time.Second
-	// closeTime is the maximum time between the last line from a rank to its launcher and the rank's exit.
+	// closeTime limits the time between the last line that a rank sends to its launcher and the rank's exit.
 	closeTime = time.Second
 )
 
-// Times of progress reports when the start takes long.
+// Times at which progress is reported while the start of a job takes long.
 const (
 	firstProgress = 5 * time.Second
 	nextProgress  = 10 * time.Second
 )
 
-// running is a running job. A single goroutine runs its loop.
+// running holds the state of a job while it runs. A single goroutine runs its loop.
 type running struct {
 	*Job
 	server *pmi.Server
@@ -62,7 +62,7 @@ type running struct {
 	// interrupted is the signal that ended the job; failed is true if a rank has failed since.
 	interrupted syscall.Signal
 	failed      bool
-	// killTimer receives when it is time to kill the remaining processes.
+	// killTimer delivers a value when the remaining processes should be killed.
 	killTimer <-chan time.Time
 	// reported contains the programs whose MPI library has been reported.
 	reported map[*Program]bool
@@ -76,7 +76,7 @@ type proc struct {
 	children bool // its process group outlived it
 }
 
-// event is an event of a rank: it sent a line, closed its connection, or exited.
+// event reports that a rank sent a line to its launcher, closed its connection, or exited.
 type event struct {
 	rank   int
 	line   string
@@ -93,8 +93,8 @@ func (j *Job) Run() error {
 	return j.run(timer.C, func() { timer.Reset(nextProgress) })
 }
 
-// run is Run with a replaceable timer: it reports progress each time late receives, and then calls again to restart the
-// timer.
+// run does the work of Run, with a timer that tests can replace. It reports progress each time the channel late
+// delivers a value, and then calls the function again to restart the timer.
 func (j *Job) run(late <-chan time.Time, again func()) error {
 	r := &running{
 		Job: j, server: pmi.NewServer(j.numProcesses(), cmp.Or(j.Name, fmt.Sprintf("zrlmpi_%d", os.Getpid()))),
@@ -130,7 +130,7 @@ func (j *Job) run(late <-chan time.Time, again func()) error {
 	close(ended)
 	starter.Wait()
 	readers.Wait()
-	// Children of the ranks may continue to print.
+	// Children of the ranks may continue to print after all ranks have exited.
 	cut := time.AfterFunc(outputTime, func() {
 		for _, f := range r.outputs {
 			f.Close()
@@ -177,7 +177,7 @@ func (r *running) startAll(out, errs *output, readers, outputs *sync.WaitGroup) 
 
 var errDirectory = errors.New("working directory")
 
-// startCode returns the exit code for a program that could not be started.
+// startCode returns the exit code that reports why a program could not be started.
 func startCode(err error) int {
 	if !errors.Is(err, errDirectory) && (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) {
 		return CodeNotFound
@@ -185,7 +185,7 @@ func startCode(err error) int {
 	return CodeCannotStart
 }
 
-// pmiFD is the descriptor of the connection to the launcher in each process.
+// pmiFD is the number of the file descriptor by which each process is connected to the launcher.
 const pmiFD = 3
 
 func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_ *proc, err error) {
@@ -264,10 +264,10 @@ func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_
 	return &proc{cmd: cmd, launcher: ours[0]}, nil
 }
 
-// errClosed is the failure of a running rank without a connection to its launcher.
+// errClosed is the failure recorded for a rank that closed its connection to the launcher but is still running.
 var errClosed = errors.New("has closed its connection to the launcher without MPI_Finalize, and runs on")
 
-// readLines adds the lines of a rank to the events.
+// readLines reads the lines that a rank sends to its launcher, and passes each on as an event.
 func (r *running) readLines(rank int, conn *os.File) {
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 )
 
-// backgroundTime is the interval at which a background process checks whether it is in the foreground again.
+// backgroundTime is the interval at which a process in the background checks whether it has returned to the foreground.
 const backgroundTime = 300 * time.Millisecond
 
 // foreground returns a reader that reads from a terminal only while this process is in the foreground, because a read
@@ -25,7 +25,7 @@ func foreground(in io.Reader) io.Reader {
 
 type terminal struct{ file *os.File }
 
-// Read waits for input and for the foreground.
+// Read waits until input is available and this process is in the foreground, and then reads.
 func (t *terminal) Read(b []byte) (int, error) {
 	fd := int(t.file.Fd())
 	for {
@@ -38,7 +38,7 @@ func (t *terminal) Read(b []byte) (int, error) {
 			continue
 		}
 		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1); err == nil {
-			// Another process group may have taken the foreground meanwhile.
+			// Another process group may have taken the foreground while this process was waiting for input.
 			if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
 				return t.file.Read(b)
 			}

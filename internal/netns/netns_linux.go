@@ -76,7 +76,7 @@ func (n *Namespace) Close() { close(n.jobs) }
 // Name returns a name of the namespace that the program ip accepts: the ID of a thread in the namespace.
 func (n *Namespace) Name() string { return strconv.Itoa(n.thread) }
 
-// RunIP runs commands of the program ip of iproute2 in the namespace.
+// RunIP runs commands in the namespace. They are commands of the program ip from the package iproute2.
 func (n *Namespace) RunIP(lines ...string) (err error) {
 	n.Do(func() {
 		ip := exec.Command("ip", "-batch", "-")
@@ -88,7 +88,7 @@ func (n *Namespace) RunIP(lines ...string) (err error) {
 	return err
 }
 
-// Set writes a setting of the namespace by its sysctl name.
+// Set changes a kernel setting in the namespace. The setting is given by its sysctl name.
 func (n *Namespace) Set(key, value string) (err error) {
 	n.Do(func() {
 		err = os.WriteFile("/proc/sys/"+strings.ReplaceAll(key, ".", "/"), []byte(value), 0)

@@ -19,7 +19,8 @@ type Conn interface {
 	SetDeadline(time.Time) error
 }
 
-// Client is a process of a job. Its methods may be called concurrently, and run one at a time.
+// Client represents a process of a job towards the launcher. Its methods may be called concurrently, and run one at a
+// time.
 type Client struct {
 	rank, size int
 
@@ -30,7 +31,7 @@ type Client struct {
 	spaceName string
 }
 
-// Error is a request that the launcher rejected or did not answer.
+// Error describes a request that the launcher rejected or did not answer.
 type Error struct {
 	// Command is the request, such as "get".
 	Command string
@@ -43,7 +44,7 @@ func (e *Error) Error() string { return fmt.Sprintf("the launcher (PMI-1, %s): %
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errRefused reports that the launcher rejected a request without a reason.
+// errRefused is returned when the launcher has rejected a request without giving a reason.
 var errRefused = errors.New("it has refused the request")
 
 // NewClient returns a client for a connection to a launcher. The client owns the connection unless NewClient returns an
@@ -115,7 +116,7 @@ func (c *Client) Abort(code int) error {
 	return nil
 }
 
-// request sends a request and returns the answer.
+// request sends a request to the launcher and returns the answer.
 func (c *Client) request(ctx context.Context, command, answer string, pairs ...string) (message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

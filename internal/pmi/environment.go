@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Environment variables by which a launcher identifies a process and its connection.
+// Environment variables that a launcher sets so that a process knows its rank and its connection to the launcher.
 const (
-	// EnvFD holds the number of a descriptor that is connected to the launcher.
+	// EnvFD holds the number of the file descriptor that connects the process to the launcher.
 	EnvFD = "PMI_FD"
 	// EnvRank holds the rank of the process, and EnvSize the number of processes of the job.
 	EnvRank = "PMI_RANK"

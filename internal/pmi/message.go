@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Limits of a line and its contents, in bytes, as announced by launchers.
+// Limits of the lengths of a line and of its parts, in bytes. Launchers announce them to processes.
 const (
 	maxLine  = 4096
 	maxName  = 256 // of a key-value space
@@ -15,10 +15,10 @@ const (
 	maxValue = 1024
 )
 
-// ErrMessage reports a line that violates the protocol.
+// ErrMessage is returned for a line that violates the protocol.
 var ErrMessage = errors.New("not a line of PMI-1")
 
-// message is a line: a command, and pairs of keys and values.
+// message is the content of a line: a command, followed by pairs of keys and values.
 type message struct {
 	command string
 	pairs   []pair
@@ -49,7 +49,7 @@ func parse(line string) (message, error) {
 	return msg, nil
 }
 
-// formatLine formats a message as a line with its end. pairs alternates keys and values.
+// formatLine formats a message as a line, including the line end. Keys and values alternate in pairs.
 func formatLine(command string, pairs ...string) string {
 	var b strings.Builder
 	b.WriteString("cmd=" + command)
@@ -83,7 +83,7 @@ func (m *message) intValue(key string) (int, error) {
 	return n, nil
 }
 
-// isPlain reports whether a key or value is valid in a line.
+// isPlain reports whether a text may be used as a key or a value in a line.
 func isPlain(text string, longest int) bool {
 	if text == "" || len(text) > longest {
 		return false

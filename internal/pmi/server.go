@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Server is the launcher's side of a job. It answers the lines of each process. It starts no goroutines, opens no
-// connections, and is used by one goroutine at a time.
+// Server implements the launcher's side of a job: it answers the lines that the processes send. It starts no
+// goroutines, opens no connections, and is used by one goroutine at a time.
 type Server struct {
 	name    string
 	mapping string
@@ -21,7 +21,8 @@ type State int
 
 // States of a process.
 const (
-	// Started: the process has not contacted the launcher, and may never use MPI.
+	// Started means that the process runs but has not contacted the launcher. It may never do so, because it need not
+	// use MPI.
 	Started State = iota
 	// Connected: it has joined the job.
 	Connected
@@ -31,19 +32,19 @@ const (
 	Finalized
 )
 
-// Reply is a line to be sent to a process.
+// Reply is a line that the launcher must send to a process.
 type Reply struct {
 	Rank int
 	Line string
 }
 
-// AbortError is the request of a process to end the job.
+// AbortError is returned when a process has asked the launcher to end the job.
 type AbortError struct{ Code int }
 
 // Error includes the code.
 func (e *AbortError) Error() string { return fmt.Sprintf("the job is aborted with code %d", e.Code) }
 
-// maxKeys is the maximum number of keys per process in the key-value space, on average over all processes.
+// maxKeys limits the number of keys in the key-value space, divided by the number of processes.
 const maxKeys = 256
 
 // NewServer returns the server of a job of size processes, which all run on one host. name is the name of the key-value
@@ -120,7 +121,7 @@ func (s *Server) Handle(rank int, text string, replies []Reply) ([]Reply, error)
 	return answer(msg.command+"_result", "rc", "-1", "msg", "not_supported"), nil
 }
 
-// put stores a value and returns "". If it cannot store the value, it returns the reason.
+// put stores a value in the key-value space and returns "". If it cannot store the value, it returns the reason.
 func (s *Server) put(m *message) string {
 	key, value := m.get("key"), m.get("value")
 	switch _, again := s.keys[key]; {

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ErrUnsafe reports that another user could redirect a path or replace a file.
+// ErrUnsafe is returned for a path that another user could redirect, and for a file that another user could replace.
 var ErrUnsafe = errors.New("not safe from other users")
 
-// UnsafeError is an ErrUnsafe about a directory or a file.
+// UnsafeError names the directory or the file because of which a path is unsafe. It matches ErrUnsafe.
 type UnsafeError struct {
 	// Path is the unsafe directory or file, which may be a parent of the one requested.
 	Path string
@@ -104,7 +104,7 @@ func PartialOf(name string) (of string, ok bool) {
 	return stem[:dot], true
 }
 
-// File is a new file. Its name is unpredictable until Commit.
+// File is a new file. Until Commit gives it its final name, it has an unpredictable one.
 type File struct {
 	*os.File
 	dir            *Dir
@@ -191,7 +191,7 @@ func (d *Dir) ReadFile(name string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Remove removes a file, or a link but not its target.
+// Remove removes a file. If the file is a link, it removes the link and not its target.
 func (d *Dir) Remove(name string) error {
 	err := checkName(name)
 	if err == nil {
@@ -216,7 +216,7 @@ func (d *Dir) Files() ([]fs.FileInfo, error) {
 	return files, nil
 }
 
-// checkName rejects names that are not names of files directly in a directory.
+// checkName rejects every name that does not denote a file directly in the directory.
 func checkName(name string) error {
 	if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
 		return fmt.Errorf("%q is not the name of a file: %w", name, fs.ErrInvalid)

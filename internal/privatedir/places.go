@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// program names this project's directories in places shared with other programs.
+// program is the name that this project gives to its directories in places shared with other programs.
 const program = "zrlmpi"
 
 // RuntimePaths returns the possible paths of the directory for sockets of this user's processes, in order of
@@ -82,7 +82,8 @@ func runtimePaths(uid int) (shared []string, home string) {
 	if uid == 0 {
 		add("/run", program)
 	}
-	// A batch system sets $TMPDIR only in its jobs. A container may have a read-only root file system.
+	// $TMPDIR is only one of several candidates because a batch system sets it only in its jobs. /dev/shm helps in
+	// containers whose root file system is read-only.
 	for _, dir := range []string{"/tmp", os.TempDir(), "/dev/shm"} {
 		add(dir, fmt.Sprintf("%s-%d", program, uid))
 	}

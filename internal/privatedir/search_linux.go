@@ -2,5 +2,5 @@ package privatedir
 
 import "golang.org/x/sys/unix"
 
-// searchOnly opens directories that this user may search but not read.
+// searchOnly is the flag for opening directories that this user may search (execute permission) but not read.
 const searchOnly = unix.O_PATH

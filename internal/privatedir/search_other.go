@@ -4,5 +4,6 @@ package privatedir
 
 import "golang.org/x/sys/unix"
 
-// searchOnly opens directories that this user may read; others cannot be opened here.
+// searchOnly is the flag for opening directories. On this system, only directories that this user may read can be
+// opened.
 const searchOnly = unix.O_RDONLY

@@ -17,11 +17,11 @@ import (
 
 const (
 	nonBlocking = unix.O_NONBLOCK
-	// writable are the write permission bits of group and others.
+	// writable is the mask of the permission bits that let the group and others write to a file.
 	writable = unix.S_IWGRP | unix.S_IWOTH
-	// reachable are the search permission bits of group and others.
+	// reachable is the mask of the permission bits that let the group and others search a directory.
 	reachable = unix.S_IXGRP | unix.S_IXOTH
-	// maxLinks bounds the symbolic links of a path, like the kernel.
+	// maxLinks limits how many symbolic links are followed on one path. The kernel has the same limit.
 	maxLinks = 40
 )
 
@@ -39,7 +39,7 @@ func openRoot(path string, parents, last fs.FileMode) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only this user can have replaced the directory meanwhile.
+	// From here on, only this user can have replaced the directory, because its parents have been checked.
 	info, err := root.Stat(".")
 	if err == nil && !w.isSame(info) {
 		err = &UnsafeError{path, replacedProblem}
@@ -80,7 +80,7 @@ func ServiceOwner(path string) (uid int, ok bool) {
 	return int(w.stat.Uid), ok
 }
 
-// walker is a position on a path from the root of the file system.
+// walker holds the current position on a path that is walked from the root of the file system.
 type walker struct {
 	fd         int
 	components []string // path from the root, without symbolic links
@@ -90,7 +90,8 @@ type walker struct {
 	// unreachable is true if users other than root and this one cannot reach the directory, because they may not search a
 	// directory above it.
 	unreachable bool
-	// allowsForeign allows directories that belong to other users or are writable for them, but not links there.
+	// allowsForeign permits directories that belong to other users or that other users may write to. Symbolic links in
+	// such directories are still rejected.
 	allowsForeign bool
 }
 
@@ -144,7 +145,7 @@ func names(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" || name == "." })
 }
 
-// restart moves to the root of the file system.
+// restart moves the walker back to the root of the file system.
 func (w *walker) restart() error {
 	fd, err := unix.Open("/", searchOnly|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -217,7 +218,7 @@ func (w *walker) readlink(name string) (target string, linked bool, err error) {
 	return string(buf[:n]), true, nil
 }
 
-// trusts reports whether a user may own a directory on the path.
+// trusts reports whether a directory on the path may belong to the given user.
 func (w *walker) trusts(uid uint32) bool {
 	return uid == 0 || uid == w.root || int(uid) == os.Geteuid()
 }
@@ -227,7 +228,7 @@ func (w *walker) isOurs() bool {
 	return w.trusts(w.stat.Uid) && (w.stat.Mode&writable == 0 || w.unreachable)
 }
 
-// check rejects a directory in which other users could replace the next one on the path.
+// check returns an error if other users could replace the next directory or file on the path.
 func (w *walker) check() error {
 	switch {
 	case w.allowsForeign:
@@ -240,7 +241,7 @@ func (w *walker) check() error {
 	return nil
 }
 
-// checkPrivate rejects a directory that does not belong to this user, or to which others may write.
+// checkPrivate returns an error if the directory does not belong to this user, or if others may write to it.
 func (w *walker) checkPrivate() error {
 	switch {
 	case int(w.stat.Uid) != os.Geteuid():
@@ -259,7 +260,7 @@ func (w *walker) othersMayWrite() error {
 
 func (w *walker) path() string { return "/" + strings.Join(w.components, "/") }
 
-// isSame reports whether info describes the current directory.
+// isSame reports whether info describes the directory at the walker's current position.
 func (w *walker) isSame(info fs.FileInfo) bool {
 	of, ok := info.Sys().(*syscall.Stat_t)
 	return ok && of.Dev == w.stat.Dev && of.Ino == w.stat.Ino

@@ -19,7 +19,7 @@ import (
 const oversubscribedBudget = 2 * time.Millisecond
 
 var (
-	// pollingCallers is the number of polling callers in the process. Each of them occupies a core.
+	// pollingCallers is the number of callers in this process that are polling. Each of them occupies a core.
 	pollingCallers atomic.Int32
 	// sleepingCallers is the number of callers that wait without polling.
 	sleepingCallers atomic.Int32
@@ -41,8 +41,8 @@ type SpinPolicy struct {
 	maxPollers     int32 // maximum number of polling callers in the process
 	// pollsPerPause is the number of polls between two pauses.
 	pollsPerPause atomic.Int32
-	// attached reports whether the callers belong to an attached program. pollsPerYield is the number of polls between
-	// two yields of its callers.
+	// attached reports whether the callers belong to an attached program. pollsPerYield is the number of polls that
+	// such a caller makes between two yields.
 	attached      bool
 	pollsPerYield atomic.Int32
 	// avoidedCPU, if not nil, returns the number of the processor that callers should move away from. examinedAt is the
@@ -52,7 +52,7 @@ type SpinPolicy struct {
 
 	mu     sync.Mutex // guards policy
 	policy policy
-	// chosenBudget is the most recent result of policy, in nanoseconds, or 0.
+	// chosenBudget is the spin budget that the policy chose most recently, in nanoseconds, or 0 initially.
 	chosenBudget atomic.Int64
 	wakeup       func() time.Duration // returns the cost of a wake-up
 }
@@ -100,7 +100,7 @@ func (p *SpinPolicy) Sleep(ctx context.Context, c <-chan struct{}, polled time.D
 	defer func() {
 		sleepingCallers.Add(-1)
 		if polled > 0 {
-			// Subtract the cost of the wake-up: the event occurred before the caller continued.
+			// The cost of the wake-up is subtracted because the event occurred before the caller continued.
 			p.recordWait(polled + max(time.Since(start)-p.wakeup(), 0))
 		}
 	}()

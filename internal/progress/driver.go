@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Source is polled for events. Only one goroutine at a time, the owner, calls its methods.
+// Source is something that is polled for events, such as a transport. Its methods are called by only one goroutine at a
+// time, which is called its owner.
 type Source interface {
 	// Poll handles all pending events and returns their number. It never blocks. After it returns ErrSourceEnded, the
 	// source is never polled again; after any other error, it is not polled for errorPause.
@@ -39,7 +40,7 @@ type Watch interface {
 // ErrSourceEnded is returned by Poll if no further event will ever arrive. It ends the polling of the source.
 var ErrSourceEnded = errors.New("the source has closed")
 
-// sourceEnded is the result of Driver.poll after Poll has returned ErrSourceEnded.
+// sourceEnded is what Driver.poll returns, in place of a number of events, after Poll has returned ErrSourceEnded.
 const sourceEnded = -1
 
 // errorPause is the time for which a source is not polled after an error.
@@ -62,15 +63,16 @@ const (
 	// which callers read the clock to postpone it, if each of these polls found something immediately.
 	maxPostpone   = 16 * time.Millisecond
 	postponePolls = 16
-	// awayTime is the time since a caller last read the clock after which callers count as away.
+	// awayTime is how long ago a caller must last have read the clock for callers to count as away, that is, as no
+	// longer polling.
 	awayTime = time.Millisecond
 )
 
 // backgroundPolls limits the number of consecutive polls made by the poller and by Drain.
 const backgroundPolls = 16
 
-// Driver determines which goroutine polls a source. This owner is either a waiting caller or the poller. The
-// poller either watches the source's descriptor (armed) or polls the source at an interval.
+// Driver determines which goroutine polls a source. This goroutine is the source's owner: either a waiting caller or
+// the poller. The poller either watches the source's descriptor (armed) or polls the source at an interval.
 type Driver struct {
 	group  *Group
 	source Source
@@ -78,8 +80,8 @@ type Driver struct {
 
 	owned atomic.Bool
 	armed atomic.Bool
-	// visits is the number of times that a caller has owned the source, and seenVisits its value at the poller's last
-	// read. Only the owner may access them.
+	// visits is the number of times that a caller has owned the source, and seenVisits the value of visits when the
+	// poller last read it. Only the owner may access them.
 	visits, seenVisits uint32
 	// seenCalls is the number of calls that the group's owner reported at the poller's last poll. Only the owner of
 	// the source may access it.
@@ -88,7 +90,7 @@ type Driver struct {
 	// unarmedPolls is the number of polls by callers since the source was last armed. Only the owner may access it.
 	unarmedPolls int
 
-	// interval is the time between the poller's polls, if the poller polls at an interval.
+	// interval is the time between two polls of the process's poller, if it polls the source at an interval.
 	interval time.Duration
 
 	// postponedAt is the time at which a caller last postponed the poller's polls.
@@ -98,7 +100,7 @@ type Driver struct {
 	retryAt time.Duration
 }
 
-// acquire makes the calling goroutine the owner if there is no owner, and reports whether it did so.
+// acquire makes the calling goroutine the owner of the source if there is no owner, and reports whether it did so.
 func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
 
 // unregisterAfter is the number of polls by callers, without a sleep in between, after which the kernel stops
@@ -106,7 +108,8 @@ func (d *Driver) acquire() bool { return d.owned.CompareAndSwap(false, true) }
 // makes the next sleep more expensive.
 const unregisterAfter = 32
 
-// acquireToPoll is acquire for callers that poll. It also unregisters the descriptor after unregisterAfter polls.
+// acquireToPoll does the same as acquire, for callers that poll. After unregisterAfter polls, it also makes the kernel
+// stop watching the descriptor.
 func (d *Driver) acquireToPoll() bool {
 	if !d.acquire() {
 		return false
@@ -118,8 +121,7 @@ func (d *Driver) acquireToPoll() bool {
 	return true
 }
 
-// endVisit ends the ownership of a caller that has polled. It reports whether the caller should now read the
-// clock.
+// endVisit ends the ownership of a caller that has polled. It reports whether the caller should now read the clock.
 func (d *Driver) endVisit() (clock bool) {
 	d.visits++
 	clock = d.visits%postponePolls == 0
@@ -127,7 +129,7 @@ func (d *Driver) endVisit() (clock bool) {
 	return clock
 }
 
-// release ends the ownership. If callers are asleep, it makes the poller watch the source.
+// release ends the caller's ownership of the source. If callers are asleep, it makes the poller watch the source.
 func (d *Driver) release() {
 	d.owned.Store(false)
 	if d.group.Waiting.Load() > 0 && !d.armed.Load() {
@@ -213,7 +215,7 @@ func (d *Driver) deadline(readable bool) time.Duration {
 	}
 	came := d.visits != d.seenVisits || calls != d.seenCalls
 	d.seenVisits, d.seenCalls = d.visits, calls
-	// The descriptor of a broken source may be readable all the time.
+	// The descriptor of a source that has failed may stay readable all the time.
 	if d.retryAt != 0 || came && d.group.Waiting.Load() == 0 {
 		d.release()
 		if d.armed.Load() {

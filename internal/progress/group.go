@@ -10,7 +10,7 @@ import (
 // MaxDrivers is the maximum number of sources in a group.
 const MaxDrivers = 64 // number of bits in a mask
 
-// Owner is the owner of a group's sources. Its methods may be called concurrently.
+// Owner is implemented by the component to which a group's sources belong. Its methods may be called concurrently.
 type Owner interface {
 	// Now returns the time on the owner's clock.
 	Now() time.Duration
@@ -174,7 +174,7 @@ func (g *Group) now() time.Duration {
 	return g.owner.Now()
 }
 
-// failed reports the error of a source to the owner.
+// failed reports the error of a source to the group's owner.
 func (g *Group) failed(err error) {
 	if g.owner != nil {
 		g.owner.Failed(err)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Without a poller, no transport is polled, so the functions below are never called.
+// On systems without a poller, no transport is polled, so the functions below are never called.
 
 var errNoPoller = errors.New("this system has no epoll")
 

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// latencyPrice is the price of a microsecond of latency in microseconds of core time. A caller that polls uses
-// a core; a caller that sleeps continues later, by the cost of a wake-up. At this price, a caller sleeps only
-// if that makes its wait longer by less than 1/32.
+// latencyPrice states how many microseconds of core time a microsecond of latency is worth. A caller that polls uses a
+// core; a caller that sleeps continues later, by the cost of a wake-up. At this price, a caller sleeps only if that
+// makes its wait longer by less than 1/32.
 const latencyPrice = 32
 
 // sleepCost returns the cost of sleeping, expressed as core time.
@@ -35,7 +35,7 @@ var classLimits = func() (ends [numClasses]time.Duration) {
 	return ends
 }()
 
-// classOf returns the class of a wait of length d.
+// classOf returns the class in which a wait of length d is counted.
 func classOf(d time.Duration) int {
 	if d < firstClass {
 		return 0
@@ -64,15 +64,16 @@ type policy struct {
 	budget time.Duration
 }
 
-// recordWait records how long a caller waited, or would have waited if it had polled. It reports whether a new
-// budget should be chosen.
+// recordWait records how long a caller waited, or how long it would have waited if it had polled. It reports whether a
+// new spin budget should be chosen.
 func (p *policy) recordWait(d time.Duration) bool {
 	p.counts[classOf(d)]++
 	p.recent++
 	return d > p.budget || p.recent >= chooseEvery
 }
 
-// choose returns how long to poll from now on. sleep is the price of sleeping.
+// choose returns the time for which callers should poll from now on. sleep is the price of sleeping, expressed as core
+// time.
 func (p *policy) choose(sleep time.Duration) time.Duration {
 	longer := 0. // waits longer than the budget under consideration
 	for _, n := range p.counts {

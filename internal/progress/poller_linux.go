@@ -28,7 +28,7 @@ type watch struct {
 	// event to the epoll instance.
 	registered bool
 
-	// callMu is held while due runs. It guards removed.
+	// callMu is held while the function due runs. It guards the field removed.
 	callMu  sync.Mutex
 	removed bool
 }
@@ -164,7 +164,7 @@ func (p *poller) run() {
 			panic(fmt.Sprintf("waiting for an epoll instance: %v", err)) // nothing else closes the file
 		}
 		p.handleEvents(events[:max(n, 0)])
-		// Let the goroutines woken up here run before the next wait.
+		// Yield, so that the goroutines that were woken up here run before the next wait.
 		runtime.Gosched()
 	}
 }
@@ -181,8 +181,8 @@ func (p *poller) stopIfUnused() bool {
 	return !p.running
 }
 
-// serveWatches serves the watches whose descriptors are readable, on the caller's goroutine, and returns their number.
-// Callers use it while they keep the poller's goroutine from running.
+// serveWatches serves the watches whose descriptors are readable, and returns their number. It runs on the goroutine of
+// a caller, which uses it while it keeps the poller's goroutine from running.
 func serveWatches() int {
 	p, err := processPoller()
 	if err != nil || p.armed.Load() == 0 {
@@ -211,7 +211,7 @@ func (p *poller) handleEvents(events []unix.EpollEvent) {
 	}
 }
 
-// callDue calls due unless the watch has been removed.
+// callDue calls the watch's function due unless the watch has been removed.
 func (w *watch) callDue(readable bool) {
 	w.callMu.Lock()
 	defer w.callMu.Unlock()
@@ -240,7 +240,7 @@ func (t *timer) init(epfd int) (err error) {
 	return unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, t.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(t.fd)})
 }
 
-// scheduleCall schedules a call of a watch's due after d. It returns the time of the call.
+// scheduleCall schedules a call of the watch's function due after the duration d. It returns the time of that call.
 func (w *watch) scheduleCall(d time.Duration) time.Duration {
 	w.poller.mu.Lock()
 	defer w.poller.mu.Unlock()
@@ -292,7 +292,7 @@ func (t *timer) set(now time.Duration) {
 	_ = unix.TimerfdSettime(t.fd, 0, &in, nil) // cannot fail: the descriptor and the time are valid
 }
 
-// onTimer makes all timed calls that are due.
+// onTimer makes all timed calls that are due by now.
 func (p *poller) onTimer() {
 	for now := Clock(); ; {
 		p.mu.Lock()

@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// Shared is polled by all callers in the process that poll, whichever event they wait for.
+// Shared is implemented by event sources that serve a whole process. Every caller that polls also polls them, whichever
+// event it waits for.
 type Shared interface {
 	// Visit polls unless another goroutine is already doing so, and reports whether it found something. It must
 	// not block.
 	Visit() bool
 }
 
-// shared lists the registered Shareds. The slice is replaced on every change.
+// shared lists the registered values of type Shared. The slice is replaced on every change.
 var (
 	sharedMu sync.Mutex
 	shared   atomic.Pointer[[]Shared]
 )
 
-// RegisterShared registers v, which polling callers then visit.
+// RegisterShared registers the source v, which polling callers visit from then on.
 func RegisterShared(v Shared) {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
@@ -28,7 +29,7 @@ func RegisterShared(v Shared) {
 	shared.Store(&list)
 }
 
-// UnregisterShared unregisters v. A caller that is polling may visit v once more.
+// UnregisterShared unregisters the source v. A caller that is already polling may visit v once more.
 func UnregisterShared(v Shared) {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()

@@ -24,12 +24,12 @@ func Clock() time.Duration { return time.Since(processStart) }
 // oversubscribed host. Any time beyond it was used by processes to which the caller yielded.
 const maxPollGap = 20 * time.Microsecond
 
-// Spin is one wait of a caller that polls. The caller polls and calls Polled until it finds the event or
+// Spin represents one wait of a caller that polls. The caller polls and calls Polled until it finds the event or
 // Continue returns false.
 type Spin struct {
 	policy               *SpinPolicy
 	polls, pollsPerPause int
-	// The fields are 0 until the caller first reads the clock. Most spins end earlier.
+	// These times are 0 until the caller first reads the clock, which most spins do not do because they end earlier.
 	start, lastRead, end time.Duration
 	eventFound           bool // something was found since the clock was last read
 	budgetSpent          bool // the budget is used up

@@ -14,10 +14,10 @@ const (
 	wakeupInterval = 50 * time.Millisecond
 	// wakeupAfter is the duration of the measured sleeps. After longer sleeps, a core takes no longer to wake up.
 	wakeupAfter = time.Millisecond
-	// Bounds of the cost of a wake-up. A wake-up that takes longer than maxWakeup means that the host is overloaded,
-	// where more polling would not help.
+	// Limits to which the measured cost of a wake-up is clipped. A wake-up that takes longer than maxWakeup means that
+	// the host is overloaded, where more polling would not help.
 	minWakeup, maxWakeup = time.Microsecond, 200 * time.Microsecond
-	// unknownWakeup is the assumed cost before the first measurement.
+	// unknownWakeup is the cost of a wake-up that is assumed until one has been measured.
 	unknownWakeup = 50 * time.Microsecond
 )
 

@@ -28,7 +28,7 @@ var processWakeups = sync.OnceValue(func() *wakeupTimer {
 	return w
 })
 
-// start sets the timer to expire after wakeupAfter.
+// start makes the timer expire after the duration wakeupAfter.
 func (w *wakeupTimer) start() { w.dueAt.Store(int64(w.watch.scheduleCall(wakeupAfter))) }
 
 // onTimer records a measurement.

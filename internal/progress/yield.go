@@ -8,8 +8,8 @@ import "time"
 // process wants the processor. Ranks that exchange messages themselves do not: with 8 such ranks on two cores,
 // this was no faster.
 const (
-	// quickYield is the longest duration of a yield during which no other process ran. Two context switches
-	// take longer.
+	// quickYield is the longest duration of a yield during which no other process can have run, because two context
+	// switches take longer.
 	quickYield = time.Microsecond
 	// A caller that has the processor to itself spends 1/yieldPart of its time on yields. It spends more if polls are
 	// so short that more than maxPollsPerYield of them would fit between two yields: a successful poll takes much
@@ -35,8 +35,8 @@ func (y *yields) isDue() bool {
 	return y.pollsLeft < 0
 }
 
-// record records a yield that lasted from begin to end. It reports whether another process had the processor
-// during that time, in which case the caller yields after every poll.
+// record records a yield that lasted from begin to end. It reports whether another process had the processor during
+// that time. In that case, the caller yields after every poll.
 func (y *yields) record(begin, end time.Duration) (others bool) {
 	took := end - begin
 	switch {
@@ -52,7 +52,7 @@ func (y *yields) record(begin, end time.Duration) (others bool) {
 	return others
 }
 
-// yield yields to other processes if a yield is due.
+// yield lets other processes run if a yield is due after this poll.
 func (s *Spin) yield() {
 	if !s.yieldsSeldom {
 		yield()

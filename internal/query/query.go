@@ -55,10 +55,10 @@ type Response struct {
 // Handler answers requests. It is called concurrently.
 type Handler func(ctx context.Context, r Request) Response
 
-// ErrUnknown reports that the handler does not answer requests of this kind.
+// ErrUnknown is returned when the handler does not answer requests of this kind.
 var ErrUnknown = errors.New("no such request")
 
-// Unknown returns the response to a request that the handler does not answer.
+// Unknown returns the response for requests of a kind that the handler does not answer.
 func Unknown(r Request) Response { return Response{Err: fmt.Errorf("%w: %q", ErrUnknown, r.Kind)} }
 
 // Get makes a request and returns its document.

@@ -16,16 +16,17 @@ import (
 )
 
 const (
-	// maxNames bounds the number of directory entries read.
+	// maxNames limits how many directory entries are read.
 	maxNames = 1 << 16
 	// staleAge is the minimum age at which Sweep removes a socket without a listening process. A younger socket may
 	// have been bound by a process that does not listen yet.
 	staleAge = time.Minute
-	// lockTime bounds the wait for another process that is about to listen, which takes microseconds.
+	// lockTime limits how long a process waits for another one that is about to listen. Starting to listen takes only
+	// microseconds.
 	lockTime = time.Second
 )
 
-// Dir is an open directory of sockets. It belongs to this process's user, unless it was opened with OpenOf.
+// Dir is an open directory that contains sockets. It belongs to this process's user, unless it was opened with OpenOf.
 type Dir struct {
 	handle *os.File
 	path   string
@@ -74,7 +75,8 @@ func (d *Dir) Close() error { return d.handle.Close() }
 // Path returns the path with which the directory was opened.
 func (d *Dir) Path() string { return d.path }
 
-// socketPath returns a path of a file in the directory that is short enough for a socket. It is valid until Close.
+// socketPath returns a path to a file in the directory. The path is short enough for a socket address, and valid until
+// Close.
 func (d *Dir) socketPath(name string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", d.handle.Fd(), name)
 }
@@ -147,7 +149,7 @@ func (d *Dir) isStale(name string, kind int) bool {
 	return errors.Is(err, unix.ECONNREFUSED) // EPROTOTYPE would mean that a socket of another kind listens
 }
 
-// lock waits until no other process is about to listen here, and locks the directory.
+// lock waits until no other process is about to listen in this directory, and then locks it.
 func (d *Dir) lock() (unlock func(), err error) {
 	fd, begin := int(d.handle.Fd()), time.Now()
 	for {

@@ -13,13 +13,13 @@ import (
 
 // Errors of Connect and Listen.
 var (
-	// ErrNoProcess reports that no process listens on the name.
+	// ErrNoProcess is returned when no process listens on the socket with the given name.
 	ErrNoProcess = errors.New("no process listens here")
-	// ErrForeign reports that the listening process belongs to another user.
+	// ErrForeign is returned when the listening process belongs to another user.
 	ErrForeign = errors.New("it is another user's process")
 )
 
-// TakenError reports that another process of this user listens on the name.
+// TakenError is returned when another process of this user already listens on the socket with the given name.
 type TakenError struct {
 	Path string
 	// PID is the process, or 0 if it is not visible from here, for example in another container.
@@ -34,7 +34,7 @@ func (e *TakenError) Error() string {
 // Is reports whether target is EADDRINUSE.
 func (e *TakenError) Is(target error) bool { return target == unix.EADDRINUSE }
 
-// Peer is the process at the other end of a connection, according to the kernel.
+// Peer identifies the process at the other end of a connection, as reported by the kernel.
 type Peer struct {
 	// PID is 0 if the process is not visible from here, for example in another container.
 	PID, UID int
@@ -50,10 +50,10 @@ func PeerOf(fd int) (Peer, error) {
 	return Peer{int(cred.Pid), int(cred.Uid)}, nil
 }
 
-// backlog is the maximum number of connections waiting to be accepted, the kernel's default limit.
+// backlog is the maximum number of connections that may wait to be accepted. It equals the kernel's default limit.
 const backlog = 4096
 
-// maxListenTries bounds the retries of Listen when another process removes the empty directory.
+// maxListenTries limits how often Listen tries again because another process has removed the empty directory.
 const maxListenTries = 100
 
 // Listen creates the directory at path, and returns a listening socket in it, with the given name and kind, such as

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Resource is a limited resource. The values are part of the hello between ranks that share memory.
+// Resource identifies a resource that the system limits. Ranks that share memory send these values in their hello.
 type Resource uint32
 
 // Limited resources.
@@ -26,10 +26,10 @@ const (
 // IsKnown reports whether r is one of the resources.
 func (r Resource) IsKnown() bool { return r >= AddressSpace && r < numResources }
 
-// Error is the error of a system call that exceeded a limit.
+// Error is returned when a system call has failed because a limit was reached.
 type Error struct {
 	Resource Resource
-	// Limit is the limit in bytes or descriptors, or 0 if unknown.
+	// Limit is the value of the limit, in bytes or descriptors, or 0 if it is unknown.
 	Limit uint64
 	// Err is the error of the system call, or nil if another process reported it.
 	Err error
@@ -65,7 +65,7 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// errno returns the error with which a system call reports the limit.
+// errno returns the error code with which a system call fails when the limit is reached.
 func (e *Error) errno() syscall.Errno {
 	switch e.Resource {
 	case AddressSpace:

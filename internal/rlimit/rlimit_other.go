@@ -2,7 +2,7 @@
 
 package rlimit
 
-// Mapping returns err: the limits of this system are unknown.
+// Mapping returns err unchanged, because the limits of this system are unknown.
 func Mapping(err error, _ int) error { return err }
 
 // Descriptor returns err.

@@ -25,9 +25,9 @@ type Spool struct {
 	total int64
 }
 
-// Kind describes the names of a spool's files.
+// Kind specifies how the files of a spool are named.
 type Kind struct {
-	// Suffix is the suffix of the names. It begins with a dot.
+	// Suffix is the suffix of all file names. It begins with a dot.
 	Suffix string
 	// IsName reports whether a name, without the suffix, may have been passed to Write.
 	IsName func(name string) bool
@@ -62,7 +62,7 @@ func OpenIn(dir *privatedir.Dir, kind Kind, size int64) (*Spool, error) {
 	return spool, nil
 }
 
-// scan finds the files, and deletes files left incomplete by a killed process.
+// scan finds the spool's files. It deletes files that are incomplete because the process that wrote them was killed.
 func (s *Spool) scan() error {
 	list, err := s.dir.Files()
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Spool) Has(path string) bool {
 	return slices.ContainsFunc(s.files, func(f File) bool { return s.dir.Join(f.Name) == path })
 }
 
-// ErrTooLarge reports that a file is larger than the spool.
+// ErrTooLarge is returned for a file that is larger than the whole spool.
 var ErrTooLarge = errors.New("larger than the spool")
 
 // Write writes a file. Its name, without suffix, must sort after the existing ones. Older files are deleted first, so
@@ -137,7 +137,8 @@ func (s *Spool) Write(name string, data []byte) error {
 	return nil
 }
 
-// shrink deletes the oldest files until the total is at most most bytes. It ignores files that no longer exist.
+// shrink deletes the oldest files until all files together have at most the given size. It ignores files that no longer
+// exist.
 func (s *Spool) shrink(most int64) error {
 	for s.total > most && len(s.files) > 0 {
 		oldest := s.files[0]

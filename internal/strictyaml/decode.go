@@ -19,10 +19,10 @@ import (
 // MaxFileSize is the maximum size of a file in bytes.
 const MaxFileSize = 1 << 20
 
-// ErrTooLarge reports a file of more than MaxFileSize bytes.
+// ErrTooLarge is returned for a file of more than MaxFileSize bytes.
 var ErrTooLarge = fmt.Errorf("the file is larger than %d bytes", MaxFileSize)
 
-// Defaulter is a value with defaults that apply before the file is read.
+// Defaulter is implemented by values that have defaults. SetDefaults is called before the value is read from the file.
 type Defaulter interface{ SetDefaults() }
 
 // Decode decodes a file into a struct, whose fields have yaml tags with the keys. Fields that do not occur in the file
@@ -210,7 +210,7 @@ func (d *decoder) decodeScalar(n *yaml.Node, null bool, v reflect.Value, key str
 			return
 		}
 	default:
-		// A field of a new kind was added without a case here.
+		// This is reached only if a field of an unsupported kind is added to a configuration struct.
 		panic("strictyaml: no decoding for " + v.Type().String())
 	}
 	d.addAt(n.Line, key, "%s is not %s", Quote(n.Value), want)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Error is a problem of a file. An error may join several, of which errors.As finds the first.
+// Error describes a problem in a file. If a returned error joins several of them, errors.As finds the first.
 type Error struct {
 	// File is the name given to Decode, or empty.
 	File string
@@ -34,17 +34,17 @@ func (e *Error) Error() string {
 	return b.String() + e.Problem
 }
 
-// maxProblems is the maximum number of problems reported in full: enough to correct a file in one pass, and few enough
-// for a terminal.
+// maxProblems is the maximum number of problems that are reported in full. It is large enough to correct a file in one
+// pass, and small enough for a terminal.
 const maxProblems = 20
 
-// Source maps each key of a file to its line. The zero Source has no file.
+// Source maps each key in a configuration file to its line. The zero Source has no file.
 type Source struct {
 	File  string
 	lines map[string]int
 }
 
-// NewSource returns the source of a file with the given lines of its keys.
+// NewSource returns a Source for the named file, given the line of each key.
 func NewSource(file string, lines map[string]int) Source { return Source{file, lines} }
 
 // Lines returns the lines of the keys.
@@ -53,8 +53,8 @@ func (s *Source) Lines() map[string]int { return s.lines }
 // Has reports whether the key occurs in the file.
 func (s *Source) Has(key string) bool { return s.lines[key] > 0 }
 
-// Line returns the line of the key, of the nearest enclosing key in the file, or of the first key of the file; 0
-// without a file.
+// Line returns the line of the given key. If the file does not contain the key, it returns the line of the nearest
+// enclosing key, or else of the first key of the file. It returns 0 if there is no file.
 func (s *Source) Line(key string) int {
 	for {
 		n := s.lines[key]
@@ -88,7 +88,8 @@ func (p *Problems) addAt(line int, key, format string, args ...any) {
 	p.errs = append(p.errs, &Error{p.source.File, line, key, fmt.Sprintf(format, args...)})
 }
 
-// Err returns the problems as joined *Error values, or nil. Beyond maxProblems, it only adds their number.
+// Err returns the problems as joined *Error values, or nil without problems. If there are more than maxProblems, it
+// only states the number of the others.
 func (p *Problems) Err() error {
 	if p.omitted > 0 {
 		more := &Error{File: p.source.File, Problem: fmt.Sprintf("and %d more problems", p.omitted)}
@@ -97,13 +98,14 @@ func (p *Problems) Err() error {
 	return errors.Join(p.errs...)
 }
 
-// The maximum lengths of a quoted value and of an error about one, in bytes: a value may be a megabyte long.
+// The maximum lengths, in bytes, of a quoted value and of an error about one. Both are limited because a value may be a
+// megabyte long.
 const (
 	maxQuoted  = 60
 	maxMessage = 300
 )
 
-// Quote quotes a value of a file, shortened if necessary.
+// Quote quotes a value from a file for an error message, shortened if necessary.
 func Quote(s string) string { return fmt.Sprintf("%q", Shorten(s)) }
 
 // Shorten shortens a value of a file if necessary.

@@ -2,9 +2,10 @@ package strictyaml
 
 import "fmt"
 
-// SuggestName returns ` (did you mean "x"?)` for the known name that got is probably a misspelling of, or "".
+// SuggestName returns ` (did you mean "x"?)`, where x is the known name of which got is probably a misspelling. It
+// returns "" if there is no such name.
 func SuggestName(got string, known []string) string {
-	// A longer word is no misspelling, and comparing it would take time.
+	// A word longer than this is hardly a misspelling of a name, and comparing it would take time.
 	const longest = 32
 	if len(got) > longest {
 		return ""
@@ -21,7 +22,8 @@ func SuggestName(got string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", best)
 }
 
-// editDistance returns the Levenshtein distance in bytes: the number of bytes to insert, delete or replace.
+// editDistance returns the Levenshtein distance of two names: the number of bytes to insert, delete or replace to turn
+// one into the other.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

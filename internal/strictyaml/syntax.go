@@ -14,18 +14,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlLine matches the beginning of an error of the YAML library, which states the line only in its text, and omits it
-// for the first line.
+// yamlLine matches the beginning of an error text of the YAML library. The text must be parsed because the library
+// reports the line nowhere else. For the first line of a file it omits the number.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// parserErrors are the library's errors whose line is one too low.
+// parserErrors lists errors for which the YAML library reports a line number that is too low by one.
 var parserErrors = []string{
 	"did not find expected node content", "did not find expected '-' indicator", "did not find expected key",
 	"did not find expected ',' or ']'", "did not find expected ',' or '}'", "did not find expected <document start>",
 	"found undefined tag handle", "found incompatible YAML document",
 }
 
-// remedies maps prefixes of the YAML library's errors to remedies.
+// remedies lists the beginnings of the YAML library's error texts, each with advice on how to correct the file.
 var remedies = []struct{ problem, remedy string }{
 	{"mapping values are not allowed", `put each key on its own line, and quote a value that has ": " in it`},
 	{"found character that cannot start any token", "quote the value that begins with it"},
@@ -37,7 +37,8 @@ var remedies = []struct{ problem, remedy string }{
 	{"exceeded max depth", "nest fewer lists and sections"},
 }
 
-// syntaxError explains an error of the YAML library, with the line of its cause and a remedy.
+// syntaxError explains an error of the YAML library. The returned error states the line of the cause, and how to
+// correct it.
 func syntaxError(name string, text []byte, err error) error {
 	problem := err.Error()
 	e := &Error{File: name}
@@ -67,7 +68,7 @@ func countLines(text []byte) int {
 	return 1 + bytes.Count(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
 }
 
-// isValid reports whether the first lines of a text are valid.
+// isValid reports whether the given number of lines at the beginning of a text are valid YAML.
 func isValid(text []byte, lines int) bool {
 	end := 0
 	for range lines {
@@ -82,7 +83,7 @@ func isValid(text []byte, lines int) bool {
 	return len(bytes.TrimSpace(text[:end])) == 0 || yaml.Unmarshal(text[:end], &doc) == nil
 }
 
-// fault is a problem in a text and its remedy.
+// fault describes a problem in a text, and how to correct it.
 type fault struct {
 	line            int
 	problem, remedy string
@@ -90,7 +91,8 @@ type fault struct {
 	noticedLate bool
 }
 
-// Unclosed returns the line of the last unclosed bracket or quote of a text, with a remedy, or 0.
+// Unclosed returns the line of the last bracket or quote in a text that is not closed, with a remedy. It returns 0 if
+// all are closed.
 func Unclosed(text []byte) (line int, problem string) {
 	l := layout{anyIndent: true}
 	for i, s := range strings.Split(string(text), "\n") {
@@ -122,7 +124,8 @@ func findFault(text []byte) *fault {
 	return cmp.Or(l.unclosed(), l.alias)
 }
 
-// badCharacter returns the fault of a line that contains bytes other than text.
+// badCharacter returns the fault of a line that is not text: it contains control characters, or bytes that are not
+// UTF-8.
 func badCharacter(line int, s string) *fault {
 	if !utf8.ValidString(s) {
 		return &fault{line: line, problem: "bytes that are not UTF-8", remedy: "save the file as UTF-8"}
@@ -138,27 +141,27 @@ func badCharacter(line int, s string) *fault {
 // layout tracks the indentation, brackets and quotes of a text, line by line.
 type layout struct {
 	fault *fault
-	// alias is the fault of the first alias.
+	// alias describes the problem with the first YAML alias (*name) in the text.
 	alias *fault
 	// anyIndent ignores the indentation, as in JSON.
 	anyIndent bool
 	levels    []level
 	// mayNest is true if a section or list, one level deeper, may begin after the last line.
 	mayNest bool
-	// block is the indentation of the key whose value is a block of text, or -1.
+	// block is the indentation of the key whose value is a multi-line block of text, or -1 outside of such a block.
 	block int
 	open  []bracket
 	quote bracket // 0: none
 	plain plain
 }
 
-// plain is the last line without a key.
+// plain holds the most recent line without a key.
 type plain struct {
 	line, indent int
 	text         string
 }
 
-// level is a section or list that later lines may continue.
+// level describes a section or a list that following lines may continue.
 type level struct {
 	indent int
 	list   bool
@@ -176,7 +179,7 @@ func (l *layout) report(line int, problem, remedy string) {
 	}
 }
 
-// unclosed returns the fault of the last open bracket or quote.
+// unclosed returns the fault for the last bracket or quote that is still open, or nil.
 func (l *layout) unclosed() *fault {
 	switch n := len(l.open); {
 	case l.quote.char != 0:
@@ -227,7 +230,8 @@ func (l *layout) addLine(number int, s string) {
 	}
 }
 
-// beginLine processes the beginning of a line: "- " of lists, and a key. It returns the rest and its indentation.
+// beginLine processes the beginning of a line: the "- " of list entries, and the key. It returns the rest of the line
+// and its indentation.
 func (l *layout) beginLine(number int, content string, indent int) (string, int) {
 	for content == "-" || strings.HasPrefix(content, "- ") {
 		l.placeEntry(number, level{indent, true})
@@ -300,7 +304,7 @@ func (l *layout) placeEntry(number int, at level) {
 	l.mayNest = false
 }
 
-// endLine records whether the end of a line opens a section, list or block.
+// endLine determines from the end of a line whether a section, a list or a block of text may begin on the next line.
 func (l *layout) endLine(content string, indent int) {
 	text, _, _ := strings.Cut(content, " #")
 	text = strings.TrimRight(text, " \t")
@@ -359,7 +363,7 @@ func (l *layout) scan(number int, s string) {
 
 func isWord(r rune) bool { return !strings.ContainsRune(" \t,[]{}", r) }
 
-// afterClosing reports text after a bracket or quote that ends a value.
+// afterClosing reports text that follows a closing bracket or quote, which must be the end of a value.
 func (l *layout) afterClosing(number int, closed, c byte) {
 	switch {
 	case closed == c:
@@ -375,7 +379,7 @@ func (l *layout) afterClosing(number int, closed, c byte) {
 	}
 }
 
-// endQuote returns the index of the end of the quote, or the length of the line.
+// endQuote returns the index at which the current quote ends, or the length of the line if it does not end there.
 func (l *layout) endQuote(s string, i int) int {
 	for ; i < len(s); i++ {
 		switch {
@@ -391,7 +395,8 @@ func (l *layout) endQuote(s string, i int) int {
 	return len(s)
 }
 
-// reportLateClose reports a bracket or quote that is closed in an unexpected place: by the next one, on the given line.
+// reportLateClose reports a bracket or quote that is closed only by a later character of the same kind, next, on line
+// number. The character by should have closed it where its value ends.
 func (l *layout) reportLateClose(b bracket, number int, next, by byte) {
 	if l.fault == nil {
 		l.fault = &fault{b.line, fmt.Sprintf("the next %c behind this %c is on line %d", next, b.char, number),

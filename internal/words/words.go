@@ -14,7 +14,7 @@ import (
 
 // Duration formats a time in seconds in at most two units: 0.4 s, 12.3 s, 2 min 05 s, 1 h 04 min, 3 d 02 h.
 func Duration(seconds float64) string {
-	// Values that no clock yields are shown unchanged.
+	// Values that no clock can have produced are shown unchanged.
 	if !(seconds >= 0) || seconds > math.MaxInt32 {
 		return strconv.FormatFloat(seconds, 'g', 3, 64) + " s"
 	}
@@ -80,8 +80,8 @@ func digits(x float64) string {
 	return s
 }
 
-// Clean returns at most limit characters of a text, without characters that move a cursor or change the direction of
-// text, because external input must not rearrange a screen.
+// Clean returns a text shortened to at most limit characters. It replaces characters that move the cursor or change the
+// direction of text, because external input must not rearrange a screen.
 func Clean(text string, limit int) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

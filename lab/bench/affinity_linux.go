@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startOn starts a program on one processor. number counts from 0 among the processors that this process may use.
+// startOn starts a program that may run only on the given processor. number counts the processors that this process may
+// use, starting at 0.
 func startOn(number int, p *program) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -15,7 +16,7 @@ func startOn(number int, p *program) error {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return err
 	}
-	// The child inherits the affinity of the thread that starts it.
+	// The child process inherits the processor affinity of the thread that starts it.
 	if err := stayOn(number); err != nil {
 		return err
 	}
@@ -23,8 +24,8 @@ func startOn(number int, p *program) error {
 	return p.Start()
 }
 
-// stayOn binds the calling thread to one processor. number counts from 0 among the processors that the thread may use.
-// If there are fewer, stayOn uses the last one.
+// stayOn makes the calling thread run only on the given processor. number counts the processors that the thread may
+// use, starting at 0. If there are fewer processors, stayOn chooses the last one.
 func stayOn(number int) error {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

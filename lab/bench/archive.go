@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/results"
 )
 
-// TargetResult is the result of comparing a figure of a run with a target of the project.
+// TargetResult reports whether a figure measured in a run meets one of the project's targets.
 type TargetResult struct {
 	Workload string `json:"workload"`
 	// Name describes the figure that is compared.
@@ -47,7 +47,7 @@ func (v *TargetResult) metText() string {
 // contain the units.
 type Table struct {
 	Title string `json:"title"`
-	// Command is the command with which to measure again.
+	// Command is the command line that measures the table's figures again.
 	Command string     `json:"command,omitempty"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
@@ -183,7 +183,7 @@ func (r *Report) targetTable() *table {
 	return t
 }
 
-// archivedParts prints the parts that only archived runs have.
+// archivedParts prints the sections of a report that occur only in archived runs.
 func (p *printer) archivedParts(report *Report) {
 	for i := range report.Tables {
 		x := &report.Tables[i]
@@ -219,7 +219,7 @@ func (p *printer) reasons(r *Report) {
 	}
 }
 
-// code formats a command as code in Markdown.
+// code formats a command as inline code in Markdown.
 func (p *printer) code(text string) string {
 	if p.markdown {
 		return "`" + text + "`"

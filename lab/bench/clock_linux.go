@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockRoot holds a reference time for time.Since, and the reading of the clock shared by all processes at that time.
+// clockRoot pairs a reference time for the function time.Since with the reading, at that time, of the clock that all
+// processes share.
 var clockRoot = sync.OnceValue(func() (root struct {
 	at     time.Time
 	shared time.Duration
 }) {
-	// Both functions read the same clock, so they advance alike. Of 100 attempts, the one with the shortest interval
-	// between the two readings is used.
+	// time.Since and unix.ClockGettime read the same clock, so they advance alike. Of 100 attempts to read both, the
+	// one with the shortest interval between the two readings is used.
 	for least, i := time.Duration(math.MaxInt64), 0; i < 100; i++ {
 		var t unix.Timespec
 		before := time.Now()
@@ -33,8 +34,8 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// sharedNow returns a time on a clock that all processes of this machine share. Its counterpart in C is bench_now in
-// c/stats.h. Neither makes a system call.
+// sharedNow returns the time on a clock that all processes on this machine share. The C function bench_now in c/stats.h
+// reads the same clock. Neither function makes a system call.
 func sharedNow() time.Duration {
 	root := clockRoot()
 	return root.shared + time.Since(root.at)

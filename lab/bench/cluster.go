@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// configure calls Configure with the settings of the link.
+// configure writes a configuration for ranks that communicate over the link. It calls Configure with the link's
+// settings.
 func (l *link) configure(file, control string, n int) error {
 	return Configure(file, l.profile, l.transport, control, n)
 }

@@ -11,9 +11,11 @@ const (
 	// busyBytes is the length of the data that rank 1 still has to send to rank 2 when a call begins. Sending it takes
 	// longer than a broadcast of short data.
 	busyBytes = 1 << 20
-	// methodParts is the number of parts into which a step is divided. Each part runs all methods in turn.
+	// methodParts is the number of parts into which the calls of a step are divided. Each part runs all broadcast
+	// methods in turn.
 	methodParts = 10
-	// stampRanks is the number of blocks that stamps can distinguish, one from each of 8 ranks to each of 8 ranks.
+	// stampRanks is the number of blocks that can be distinguished by their stamps: one block from each of 8 ranks to
+	// each of 8 ranks.
 	stampRanks = 64
 )
 
@@ -32,7 +34,7 @@ type operation struct {
 	sendBlocks, recvBlocks func(ranks int) int
 	// contributes reports whether a rank contributes data, and getsResult whether it receives a result.
 	contributes, getsResult func(rank int) bool
-	// combinedBlocks returns the indices of the blocks that are combined into block k of the rank's result.
+	// combinedBlocks returns the indices of the blocks that a reduction combines into block k of the rank's result.
 	combinedBlocks func(k, rank, ranks int) []int
 	call           func(*collectiveCalls, []mpi.Option) error
 }
@@ -42,7 +44,7 @@ func blockPerRank(ranks int) int { return ranks }
 func onlyRoot(rank int) bool     { return rank == 0 }
 func allRanks(int) bool          { return true }
 
-// blocksOf returns the indices of the blocks that the ranks contribute, if each contributes one.
+// blocksOf returns the indices of all ranks' blocks for an operation to which each rank contributes one block.
 func blocksOf(_, _, ranks int) []int {
 	all := make([]int, ranks)
 	for r := range all {
@@ -143,13 +145,13 @@ func collectiveStep(sess *session, st step, op *operation, ranks, busy int) ([]P
 	return points, nil
 }
 
-// collectiveCalls runs the operations of a step on one rank.
+// collectiveCalls holds the state of one rank while it runs the collective operations of a step.
 type collectiveCalls struct {
 	*session
 	step
 	op          *operation
 	rank, ranks int
-	// words is the number of words in a block.
+	// words is the length of a block, in words.
 	words int
 	// done is the number of completed rounds.
 	done int
@@ -193,7 +195,7 @@ func newCollectiveCalls(sess *session, st step, op *operation, ranks, busy int) 
 
 func (c *collectiveCalls) block(all []int32, k int) []int32 { return all[k*c.words : (k+1)*c.words] }
 
-// blockIndex returns the index of this rank's block k among the blocks of all ranks.
+// blockIndex returns the index of this rank's block k if the blocks of all ranks are numbered consecutively.
 func (c *collectiveCalls) blockIndex(k int) int {
 	if c.op.sendBlocks(c.ranks) == 1 {
 		return c.rank
@@ -201,7 +203,7 @@ func (c *collectiveCalls) blockIndex(k int) int {
 	return c.rank*c.ranks + k
 }
 
-// runPart makes the calls from, from+1, … to-1 with one method.
+// runPart makes the calls numbered from to to-1, all with the same broadcast method.
 func (c *collectiveCalls) runPart(method, from, to int) error {
 	defer c.account(method)()
 	m := &c.methods[method]
@@ -223,7 +225,7 @@ func (c *collectiveCalls) runPart(method, from, to int) error {
 	return nil
 }
 
-// selectMethod selects the method for the operations that follow, and returns its options.
+// selectMethod selects the broadcast method for the operations that follow, and returns the call options for it.
 func (c *collectiveCalls) selectMethod(m *method) []mpi.Option {
 	if c.order != nil {
 		c.order.form = m.order.Form()
@@ -298,8 +300,8 @@ func (c *collectiveCalls) verifyResult(i int, all bool) error {
 	return nil
 }
 
-// synchronize returns when this rank may make call i. By then, rank 1 has started to send its busy data, and rank 2 is
-// ready to receive it.
+// synchronize waits until this rank may make call number i. By then, rank 1 has started to send the data that keeps it
+// busy, and rank 2 is ready to receive that data.
 func (c *collectiveCalls) synchronize(i int) (own *mpi.Request, err error) {
 	if c.op.onlyRootReceives() {
 		if err := c.awaitRoot(); err != nil {
@@ -347,7 +349,8 @@ func (c *collectiveCalls) awaitRoot() error {
 	return nil
 }
 
-// collectPoint returns the point of a method on rank 0, which collects the times from all other ranks.
+// collectPoint returns the measured point of a method. It runs on rank 0, which collects the times from all other
+// ranks.
 func (c *collectiveCalls) collectPoint(method int) (Point, error) {
 	starts, ends := c.starts[method], c.ends[method]
 	if c.rank > 0 {

@@ -40,7 +40,7 @@ func collectiveWorkload(name, title string, op *operation, ranks, busy int) *wor
 	}
 }
 
-// broadcastWorkload returns the workload of a broadcast to 8 ranks, run with several methods.
+// broadcastWorkload returns the workload that measures a broadcast to 8 ranks with several broadcast methods.
 func broadcastWorkload(name, title string, busy int, full []step) *workload {
 	w := collectiveWorkload(name, title, operations[0], bcastRanks, busy)
 	w.fullSteps, w.methods, w.inProcess, w.weight = full, true, false, 10

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// killTime is the time that a program has to exit after it was interrupted.
+// killTime limits how long a program may take to exit after it was interrupted. A program that takes longer is killed.
 const killTime = 5 * time.Second
 
-// saidLimit is the number of bytes kept from the end of a program's error output.
+// saidLimit is the maximum number of bytes kept of a program's error output. The last bytes are kept.
 const saidLimit = 8 << 10
 
-// program is a command that is interrupted before it is killed, so that a launcher has time to end its ranks. If the
-// program does not exit, it is killed together with all processes that it started.
+// program is a command that is interrupted first, so that a launcher has time to end its ranks. If it does not exit, it
+// is killed together with all processes that it started.
 type program struct {
 	*exec.Cmd
 	killGroup   func()
@@ -63,7 +63,7 @@ func (p *program) output() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tail keeps the last bytes written to it.
+// tail is a writer that keeps only the last bytes written to it.
 type tail struct{ text []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

@@ -5,7 +5,7 @@ import "math"
 // fit is a straight line: y = intercept + slope × x.
 type fit struct {
 	intercept, slope float64
-	// deviation is the root mean square of the relative deviations of the points from the line.
+	// deviation is the root mean square of the points' relative deviations from the line.
 	deviation float64
 }
 
@@ -25,7 +25,7 @@ func fitLine(x, y []float64) (fit, bool) {
 		sxy += w * x[i] * y[i]
 	}
 	d := sw*sxx - sx*sx
-	// If all x are equal, d differs from 0 only by rounding.
+	// If all x are equal, d would be 0 but for rounding errors.
 	if len(x) < 3 || !(d > 1e-12*sw*sxx) {
 		return fit{}, false
 	}

@@ -1,7 +1,7 @@
 package bench
 
-// Growth describes how a figure of a side grows with the steps of a workload: by the straight line through the medians
-// of the steps that minimizes the squared relative deviations.
+// Growth describes how a measured figure grows with n from step to step of a workload. It holds the straight line that
+// minimizes the squared relative deviations from the medians of the steps.
 type Growth struct {
 	Workload string `json:"workload"`
 	Side     string `json:"side"`
@@ -10,14 +10,14 @@ type Growth struct {
 	// Intercept is the fixed cost of a message in µs, and Slope the cost per byte, rank or posted receive in ns.
 	Intercept float64 `json:"intercept_us"`
 	Slope     float64 `json:"slope_ns"`
-	// Deviation is the root mean square of the relative deviations of the points from the line.
+	// Deviation is the root mean square of the points' relative deviations from the line.
 	Deviation float64 `json:"deviation"`
 }
 
-// growthFigure selects a figure of a workload to which lines are fitted.
+// growthFigure selects a figure of a workload. Lines are fitted to its values at all steps.
 type growthFigure struct {
 	workload, figure string
-	// title is the title of the table. per is the unit of a step, to which the slope refers.
+	// title is the heading of the table. per is the unit of the steps: the line's slope is the cost per such unit.
 	title, per string
 }
 
@@ -65,7 +65,7 @@ func (m *Measured) series(figure string) (x, y []float64) {
 	return x, y
 }
 
-// findGrowth returns the line for a figure of a side, or nil.
+// findGrowth returns the line fitted to the given figure of a side, or nil if no line was fitted.
 func (r *Report) findGrowth(workload, side, figure string) *Growth {
 	for i := range r.Growth {
 		if g := &r.Growth[i]; g.Workload == workload && g.Side == side && g.Figure == figure {

@@ -33,14 +33,14 @@ func idleStep(sess *session, st step) (Point, error) {
 	return Point{}, mpi.Send(sess.ctx, sess.comm, share, 0, 0)
 }
 
-// mark is a point in time, and the processor time used until then.
+// mark holds a point in time, and the processor time that had been used by then.
 type mark struct {
 	at   time.Time
 	used time.Duration
 	now  func() time.Duration
 }
 
-// markAfterRest sleeps for restTime, and then returns a mark.
+// markAfterRest sleeps for restTime, which is not measured, and returns a mark at the end of that time.
 func (s *session) markAfterRest() mark {
 	time.Sleep(restTime)
 	return mark{time.Now(), s.used(), s.used}

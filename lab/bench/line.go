@@ -11,9 +11,10 @@ import (
 // passing a cache line takes several times longer than between others. A slow phase lasts from a tenth of a second to
 // minutes, and slows down the side that is being measured.
 const (
-	// slowLineFactor is the ratio to the shortest time of the run above which the time of a cache line counts as slow.
+	// slowLineFactor determines when the transfer of a cache line counts as slow: if it took more than this factor
+	// times the shortest transfer in the run.
 	slowLineFactor = 1.5
-	// maxRepeats is the maximum number of repetitions of a measurement.
+	// maxRepeats limits how often one measurement is repeated.
 	maxRepeats = 3
 )
 
@@ -31,10 +32,11 @@ type Attempt struct {
 	Points    []Point `json:"points,omitempty"`
 }
 
-// lineTime returns the longer of the two cache line times, or 0 if they are unknown.
+// lineTime returns the longer of the attempt's two cache line times, or 0 if they are unknown.
 func (a *Attempt) lineTime() float64 { return max(a.LineBefore, a.LineAfter) }
 
-// isSlow reports whether a cache line was slow; least is the shortest time of the run.
+// isSlow reports whether a cache line was slow before or after the attempt. least is the shortest cache line time of
+// the run, with which it is compared.
 func (a *Attempt) isSlow(least float64) bool { return a.lineTime() > slowLineFactor*least }
 
 // discardSlow discards the latest attempts with a slow cache line, and returns the measurements to repeat.

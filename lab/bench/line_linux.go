@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// lineRoundTrips is the number of round trips of a cache line in a stretch, and lineStretches the number of
-	// stretches. Together they take one or a few milliseconds.
+	// lineRoundTrips is the number of times that a cache line goes back and forth in one stretch of the measurement,
+	// and lineStretches the number of stretches. Together they take one or a few milliseconds.
 	lineRoundTrips = 500
 	lineStretches  = 20
 )
@@ -56,8 +56,8 @@ type bouncedLine struct {
 	_    [128]byte
 }
 
-// ask writes odd numbers and waits for the even number that answers each of them. It returns the duration of the
-// fastest stretch.
+// ask writes odd numbers to the shared word. After each, it waits for the even number with which another thread
+// answers. It returns the duration of the fastest stretch.
 func (l *bouncedLine) ask() time.Duration {
 	var least time.Duration
 	next := uint32(1)
@@ -76,7 +76,7 @@ func (l *bouncedLine) ask() time.Duration {
 	return least
 }
 
-// answer writes the next even number after each odd number.
+// answer replaces each odd number in the shared word by the next even number.
 func (l *bouncedLine) answer() {
 	for next := uint32(1); next < 2*lineStretches*lineRoundTrips; next += 2 {
 		for l.word.Load() != next {

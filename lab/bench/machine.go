@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/version"
 )
 
-// Machine describes the machine and the time of a run. Unknown values are empty.
+// Machine describes the machine on which a run was made, and when. Unknown values are empty.
 type Machine struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
@@ -41,7 +41,7 @@ func DescribeMachine() Machine {
 	}
 }
 
-// measure measures how long a wake-up takes on this machine.
+// measure measures how long it takes this machine to wake up a thread.
 func (m *Machine) measure() error {
 	p50, p90, err := measureWakeUp()
 	m.WakeUp, m.WakeUpP90 = micros(p50), micros(p90)
@@ -59,7 +59,7 @@ func (m *Machine) wakeUp() string {
 	return formatDuration(m.WakeUp) + " (p90 " + formatDuration(m.WakeUpP90) + ")"
 }
 
-// processors formats the number and the model of the processors.
+// processors describes the machine's processors by their number and model.
 func (m *Machine) processors() string { return fmt.Sprintf("%d × %s", m.Cores, m.CPU) }
 
 // cpuModel returns the name of the processor on Linux, and GOARCH on other systems.

@@ -16,8 +16,8 @@ func wordsOf(n int) (int, error) {
 // pattern returns the word at the given index in the messages of a sender.
 func pattern(word, sender int) int32 { return int32(uint32(word)*2654435761 + uint32(sender)) }
 
-// stampWord returns the word that a sender writes at the start and at the end of its message in a round. The rank that
-// answers uses the one's complement.
+// stampWord returns the word that a sender writes at the start and at the end of its message in a round. In the answer
+// to that message, both words are the one's complement.
 func stampWord(round, sender int) int32 {
 	if sender == 0 {
 		return int32(round)
@@ -33,7 +33,7 @@ func fill(words []int32, sender int) {
 
 func writeStamp(words []int32, number int32) { words[0], words[len(words)-1] = number, number }
 
-// verify checks a received message: either all words, or the first and the last one.
+// verify checks the words of a received message: either all of them, or only the first and the last one.
 func verify(words []int32, number int32, sender int, all bool) error {
 	last := len(words) - 1
 	if err := expectWord(words, 0, number); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// method is a broadcast method. The zero value means that zrlmpid chooses.
+// method specifies how broadcasts are made. With the zero value, zrlmpid chooses.
 type method struct {
 	by choice.Choice
-	// order determines how the order of the ranks in a chain adapts to their backlog.
+	// order determines how the ranks in a chain are reordered depending on the data that each still has to send.
 	order config.Order
 }
 
@@ -69,7 +69,7 @@ func (m *method) options() (all []mpi.Option) {
 	return all
 }
 
-// orderer is a device whose broadcast order can be changed between calls, regardless of its configuration.
+// orderer wraps a device so that its broadcast order can be changed between calls, regardless of its configuration.
 type orderer struct {
 	mpe.Device
 	form coll.OrderForm
@@ -80,13 +80,13 @@ func (d *orderer) StartCollective(c *collective.Operation) (mpe.Op, error) {
 	return d.Device.StartCollective(c)
 }
 
-// namedMethod is a method together with the key of its side.
+// namedMethod combines a broadcast method with the key of the side that represents it in the report.
 type namedMethod struct {
 	key string
 	method
 }
 
-// methodNames lists the names of the compared methods.
+// methodNames lists the names of the broadcast methods that can be compared.
 var methodNames = []string{"binomial", "flat", "scatter", "chain", "atomic", "free-first", "by-left"}
 
 // methods returns the methods with the given names, or all methods if no names are given. Their keys begin with prefix.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// neighbourCommand is the argument after RankCommand that starts the neighbour, a process that disturbs a measurement.
-// A seed follows it.
+// neighbourCommand is the argument that, after RankCommand, starts the neighbour: a process that disturbs a measurement
+// by using the processors. The next argument is a seed.
 const neighbourCommand = "neighbour"
 
 // The neighbour uses each processor in bursts that last between minBurst and maxBurst, for 1 / neighbourShare of the
@@ -26,7 +26,7 @@ const (
 	maxBurstDelay = 100 * time.Millisecond
 )
 
-// bursts is a sequence of times at which a neighbour uses a processor. The seed determines it.
+// bursts generates the times at which a neighbour uses a processor. The sequence depends only on the seed.
 type bursts struct {
 	random *rand.Rand
 	end    time.Duration
@@ -87,7 +87,8 @@ func disturb(ctx context.Context, b *bursts) {
 	}
 }
 
-// startNeighbour starts a neighbour. stop stops it, and returns an error if the neighbour did not run all the time.
+// startNeighbour starts a process that disturbs the measurement. The function stop ends it, and returns an error if it
+// did not run all the time.
 func startNeighbour(ctx context.Context, self string, seed int) (stop func() error, err error) {
 	cmd := command(ctx, self, RankCommand, neighbourCommand, strconv.Itoa(seed))
 	stdin, err := cmd.StdinPipe()

@@ -19,7 +19,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/node"
 )
 
-// link is a way in which ranks of zrlmpid communicate.
+// link describes one of the ways in which zrlmpid's ranks can communicate.
 type link struct {
 	key, name, profile, transport string
 	group                         Group
@@ -33,7 +33,7 @@ type link struct {
 	methods []namedMethod
 }
 
-// Segment sizes of a chain and piece sizes of a flow, chosen to be approximately the fastest for 8 ranks on two
+// Segment sizes for chains and piece sizes for flows. They are approximately the fastest ones for 8 ranks on two
 // processors.
 const (
 	networkPiece  = 32 << 10
@@ -106,7 +106,7 @@ func (l *link) probe(dir string) error {
 	return err
 }
 
-// parts returns the sides of the link: the link itself, and one for each method.
+// parts returns the sides that a run over the link measures: the link itself, and one side for each broadcast method.
 func (l *link) parts() []part {
 	how := "node.Open in a process for each rank"
 	if l.attached {
@@ -208,7 +208,7 @@ func runRanks(ctx context.Context, self string, common []string, key string, j j
 		}
 		group.Go(func() error {
 			cmd := command(ctx, self, append(args, j.arguments()...)...)
-			// The rank exits with this process, when its standard input is closed.
+			// The rank exits when its standard input is closed, which happens at the latest when this process exits.
 			stdin, err := cmd.StdinPipe()
 			if err != nil {
 				return err

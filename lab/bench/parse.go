@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// outcome is the parsed output of a side's programs.
+// outcome holds the parsed output of the programs that were run for a side.
 type outcome struct {
-	// points holds the points of each part of the side.
+	// points holds the measured points, one list for each part of the side.
 	points   [][]Point
 	verified int
 	// memory is the largest peak memory of any process in KiB, or 0 if unknown.
@@ -86,7 +86,7 @@ func parsePoint(words []string, w *workload) (Point, error) {
 		}
 	}
 	for _, name := range w.requiredFigures {
-		// For a few messages, the processor time may be below the resolution of its clock.
+		// For a few messages, the processor time may be shorter than the resolution of the clock that measures it.
 		if name != "cpu" && *point.figure(name) == 0 {
 			return point, fmt.Errorf("%s: a message that takes no time", name)
 		}
@@ -94,7 +94,8 @@ func parsePoint(words []string, w *workload) (Point, error) {
 	return point, nil
 }
 
-// parseCount parses a non-negative number, and returns it combined with the previous value by add.
+// parseCount parses a non-negative number. It combines the number with the previous value by means of the function add,
+// and returns the result.
 func parseCount(text string, before int, add func(a, b int) int) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	return add(before, int(n)), err

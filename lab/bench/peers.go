@@ -10,21 +10,22 @@ import (
 	"strings"
 )
 
-// library is an MPI library to compare with, installed as a Debian package.
+// library describes an MPI library with which zrlmpid is compared. It is installed as a Debian package.
 type library struct {
 	name, compiler, launcher, packages string
-	// versionLine is the beginning of the line that contains the version in the output of the launcher's --version.
+	// versionLine is the text with which the version line begins when the launcher is called with --version.
 	versionLine string
 	// modes lists the ways in which the library is run and measured.
 	modes []runMode
-	// yields lists additional arguments for the launcher if there are more ranks than processors.
+	// yields lists the launcher's arguments that make ranks yield the processor. They are added if there are more ranks
+	// than processors.
 	yields []string
 	// pollsOnly means that the library polls without yielding the processor. With more ranks than processors, a message
 	// then takes milliseconds or never completes.
 	pollsOnly bool
 }
 
-// runMode is a way to run a library's ranks.
+// runMode describes one way to run the ranks of an MPI library.
 type runMode struct {
 	key, name string
 	group     Group
@@ -38,7 +39,7 @@ const (
 	mpichShm   = "mpich"
 )
 
-// asRoot lets Open MPI run as root, and with more ranks than processors.
+// asRoot lists the settings that let Open MPI run as root, and with more ranks than processors.
 var asRoot = []string{"--allow-run-as-root", "--oversubscribe"}
 
 var libraries = []library{
@@ -47,7 +48,7 @@ var libraries = []library{
 		versionLine: "mpirun.openmpi",
 		yields:      []string{"--mca", "mpi_yield_when_idle", "1"},
 		modes: []runMode{
-			// ob1 is the layer that uses byte transfer layers such as tcp.
+			// ob1 selects Open MPI's messaging layer ob1, which uses byte transfer layers such as tcp.
 			{key: openMPITCP, name: "Open MPI, TCP", group: Network,
 				args: append([]string{"--mca", "pml", "ob1", "--mca", "btl", "tcp,self"}, asRoot...)},
 			{key: openMPIShm, name: "Open MPI, shared memory", group: Memory, args: asRoot},
@@ -58,7 +59,7 @@ var libraries = []library{
 		versionLine: "Version:",
 		pollsOnly:   true,
 		modes: []runMode{
-			// Debian's build uses UCX, which reads the transports to use from the environment.
+			// Debian's build of MPICH uses UCX, which reads from the environment which transports it may use.
 			{key: "mpich-tcp", name: "MPICH, TCP", group: Network,
 				env: []string{"MPIR_CVAR_NOLOCAL=1", "MPIR_CVAR_CH4_NETMOD=ucx", "UCX_TLS=tcp,self"}},
 			{key: mpichShm, name: "MPICH, shared memory", group: Memory},
@@ -87,7 +88,7 @@ func (l *library) find(ctx context.Context, dir string, _ func(string) bool) (fo
 	return found, nil, nil
 }
 
-// missing describes the library's programs that are not installed, or returns "".
+// missing names the library's programs that are not installed. It returns "" if all are installed.
 func (l *library) missing() string {
 	var names []string
 	for _, name := range []string{l.compiler, l.launcher} {

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/chart"
 )
 
-// The labels of an axis say which direction is better.
+// The labels of an axis that state whether lower or higher values are better.
 const lower, higher = "lower is better", "higher is better"
 
 // picture describes a plot of a workload's sides.
@@ -17,11 +17,13 @@ type picture struct {
 	workload, name, title, y, better string
 	unit                             chart.Unit
 	value                            func(Point) float64
-	// figure is the figure whose fitted line is drawn. If it is empty, no line is drawn.
+	// figure is the name of the figure to which a line was fitted. The plot shows that line. If figure is empty, no
+	// line is drawn.
 	figure string
 	// sides lists the keys of the sides to draw. By default, all sides are drawn.
 	sides []string
-	// bases lists the keys of the sides, one per group, that the values are relative to.
+	// bases lists the keys of reference sides, one for each group. All values in the plot are relative to the values of
+	// these sides.
 	bases []string
 }
 
@@ -117,7 +119,7 @@ func (r *Report) plots(res *Result) []drawing {
 	return all
 }
 
-// chartOf returns a chart that shows a value of all sides in a group.
+// chartOf returns a chart of one value, with a line for each side in the group.
 func (r *Report) chartOf(pic picture, res *Result, group Group) *chart.Chart {
 	note := pic.better
 	if r.Rounds > 1 {
@@ -164,7 +166,7 @@ func (r *Report) chartOf(pic picture, res *Result, group Group) *chart.Chart {
 	return p
 }
 
-// variants distinguishes sides of the same kind that appear in the same plot.
+// variants assigns different line styles to sides of the same kind that appear in the same plot.
 var variants = map[string]int{
 	"raw-udp-sleep": 1, "raw-udp-segment": 1, rawGRO: 2,
 	"v0.9": 1, "extended-udp": 2, "extended-tcp": 3, "attached": 4, "attached-one": 5, "extended-shm": 2,

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Point is the result of a step. Times are in microseconds. Figures that the workload does not measure are 0.
+// Point holds the figures measured in a step. Times are in microseconds. Figures that the workload does not measure are
+// 0.
 type Point struct {
 	N int `json:"n"`
 	// P50, P99, P999 and Least describe the time of a message: half a round trip, a hop, or the duration of a window
@@ -17,7 +18,7 @@ type Point struct {
 	P99   float64 `json:"p99_us,omitempty"`
 	P999  float64 `json:"p999_us,omitempty"`
 	Least float64 `json:"least_us,omitempty"`
-	// Unload is the time that it takes to empty a queue.
+	// Unload is the time that it takes to empty a queue of posted receives.
 	Unload float64 `json:"unload_us,omitempty"`
 	// Resting and Waiting are the processor usage of an idle and of a waiting rank, in percent.
 	Resting float64 `json:"resting_percent,omitempty"`
@@ -60,7 +61,7 @@ func (p *Point) write(out io.Writer) {
 	fmt.Fprintln(out, b.String())
 }
 
-// newPoint returns a point computed from the times of a step.
+// newPoint computes a point from the times measured in a step.
 func newPoint(s step, times []time.Duration) Point {
 	slices.Sort(times)
 	n := len(times)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Format is the output format of a report.
+// Format specifies how a report is printed.
 type Format struct {
 	// Markdown selects the output for documents instead of the output for a terminal.
 	Markdown bool
@@ -61,7 +61,7 @@ func (p *printer) item(format string, args ...any) {
 	p.line(format, args...)
 }
 
-// run describes the run that measured the given workloads.
+// run returns a description of the run in which the given workloads were measured.
 func (p *printer) run(report *Report, results []Result) {
 	machine := report.Machine
 	if report.Command != "" {
@@ -120,8 +120,8 @@ func roundsText(n int) string {
 	return fmt.Sprintf("%d rounds", n)
 }
 
-// concerns reports whether a text about missing or failed measurements concerns a workload. It does unless the text
-// names another workload.
+// concerns reports whether a remark about missing or failed measurements applies to a workload. It does unless it names
+// another workload.
 func (r *Report) concerns(text, workload string) bool {
 	for _, res := range r.Results {
 		if len(res.Sides) > 0 && strings.HasPrefix(text, res.Workload+", ") {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// progressCounter counts the completed measurements, and all measurements known so far.
+// progressCounter counts the completed measurements, and the total number of measurements known so far.
 type progressCounter struct{ done, all int }
 
 // reportProgress prints the first measurement of rest, which runs next, and an estimate of the remaining time.

@@ -24,7 +24,7 @@ func queuesStep(s *session, st step) (Point, error) {
 	return Point{}, queuesFar(s, st)
 }
 
-// queuesNear runs rank 0, which takes the times.
+// queuesNear runs the part of rank 0, which measures the times.
 func queuesNear(sess *session, st step) (Point, error) {
 	if _, err := sess.recvNumber(1, tagControl); err != nil { // the receives are posted
 		return Point{}, err
@@ -59,7 +59,7 @@ func queuesNear(sess *session, st step) (Point, error) {
 	return p, err
 }
 
-// queuesFar runs rank 1, which posts the receives.
+// queuesFar runs the part of rank 1, which posts the receives.
 func queuesFar(sess *session, st step) error {
 	values := make([]int32, st.n)
 	posted := requests(mpi.Irecv[int32], st.n)

@@ -39,7 +39,7 @@ type rankFlags struct {
 	rank, daemon, together            int
 	methods                           []method
 	warm                              time.Duration
-	// uncounted means that another rank counts the resource usage of this process.
+	// uncounted means that another rank already counts the resource usage of this process.
 	uncounted bool
 }
 

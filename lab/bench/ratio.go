@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Ratio compares a message of one side with a message of another. It is a ratio of times: below 1 means that the side
-// is faster. Bandwidths and rates are the inverse of times. If both sides were measured in the same processes, the
-// ratio is the median of the rounds' ratios; otherwise it is the ratio of the medians.
+// Ratio compares the time of a message on one side with the time on another: below 1 means that the first side is
+// faster. For bandwidths and rates, the inverse of the time is used. If both sides were measured in the same processes,
+// the ratio is the median of the rounds' ratios; otherwise it is the ratio of the medians.
 type Ratio struct {
 	Workload string `json:"workload"`
 	Side     string `json:"side"`
-	// Base is the key of the other side. If there are several, it is the best of them.
+	// Base is the key of the side compared with. If there were several, it is the best of them.
 	Base  string  `json:"base"`
 	N     int     `json:"n"`
 	Value float64 `json:"value"`
@@ -21,10 +21,12 @@ type Ratio struct {
 // comparison selects the sides to compare.
 type comparison struct {
 	side string
-	// bases lists the keys of the other sides, of which the best one counts. baseName is their common name.
+	// bases lists the keys of the sides to compare with, of which only the best one counts. baseName is a name for all
+	// of them.
 	bases    []string
 	baseName string
-	// baseFactor is the number of base messages that one message of the side is compared with. 0 means 1.
+	// baseFactor is the number of messages on the base's side with which one message on this side is compared. 0 means
+	// 1.
 	baseFactor float64
 	// workloads lists the workloads for which the sides are compared. The default is all.
 	workloads []string
@@ -32,8 +34,8 @@ type comparison struct {
 
 var bcasts = []string{"bcast", "bcast-busy"}
 
-// A message over cloudfpga takes two round trips: SEND_REQUEST and CLEAR_TO_SEND, then DATA and ACK. They take as long
-// as four half round trips.
+// A message with the profile cloudfpga takes two round trips: first SEND_REQUEST and CLEAR_TO_SEND, and then DATA and
+// ACK. Together they last as long as four half round trips.
 const cloudFPGAPackets = 4
 
 var comparisons = []comparison{

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// rawUDPMost is the maximum length of a message that, with a header, fits into one datagram.
+// rawUDPMost is the maximum length of a message that still fits into one datagram together with a header.
 const rawUDPMost = 65507 - 32
 
-// raw is a limit of the machine, which a program with two processes measures without MPI.
+// raw measures a limit of the machine. Two processes exchange data without MPI.
 type raw struct {
 	key, name string
 	group     Group
-	// programs maps each workload to a source and its first arguments.
+	// programs maps each workload to the C source that measures it, and to the first arguments of that program.
 	programs map[string][]string
-	// most is the largest n of a step. 0 means no limit.
+	// most is the largest step size n that the program supports. 0 means no limit.
 	most int
 }
 

@@ -42,7 +42,7 @@ type Result struct {
 	archived []Ratio
 }
 
-// Measured is a side with its figures in a workload.
+// Measured holds the figures of one side in a workload.
 type Measured struct {
 	Side
 	// Verified is the number of messages in all rounds and attempts. All of them were verified.
@@ -54,7 +54,7 @@ type Measured struct {
 	Disturbed *Figures `json:"disturbed,omitempty"`
 }
 
-// Figures are the figures of a side from all rounds.
+// Figures holds what was measured for a side, in all rounds.
 type Figures struct {
 	// Cut lists the steps that would have exceeded their share of time.
 	Cut    []CutStep `json:"cut,omitempty"`
@@ -64,7 +64,7 @@ type Figures struct {
 	Attempts []Attempt `json:"attempts,omitempty"`
 }
 
-// addAttempt adds an attempt. Its points form a new round, unless the attempt was discarded.
+// addAttempt adds an attempt at a measurement. Its points form a new round unless the attempt was discarded.
 func (f *Figures) addAttempt(a Attempt, points []Point) {
 	switch {
 	case a.Discarded:
@@ -261,7 +261,7 @@ func Parse(name string, text []byte) (*Report, error) {
 	return &report, nil
 }
 
-// validate returns an error if tables cannot be made from the report.
+// validate returns an error if the report lacks data that the tables need.
 func (r *Report) validate() error {
 	if len(r.Results)+len(r.Targets)+len(r.Tables) == 0 {
 		return fmt.Errorf("there are no results in it")

@@ -41,7 +41,7 @@ const (
 	quickTimeout   = 30 * time.Second
 )
 
-// task is a workload with the steps to run.
+// task combines a workload with the steps of it that are to be run.
 type task struct {
 	*workload
 	steps []step
@@ -141,13 +141,13 @@ type runner struct {
 	report       *Report
 	measurements []*measurement
 	clock        progressCounter
-	// moveLine measures the time in ns to move a cache line from one processor to another, or returns 0 if it is
-	// unknown. lines contains all its results.
+	// moveLine measures the time, in ns, that a cache line takes to move between processors. It returns 0 if the time
+	// is unknown. lines records all its results.
 	moveLine func() (float64, error)
 	lines    []float64
 }
 
-// measurement is the measurement of a side in a workload. It runs once per round.
+// measurement describes how one side is measured in one workload. It runs once per round.
 type measurement struct {
 	w      *workload
 	side   *side
@@ -156,8 +156,8 @@ type measurement struct {
 	budget time.Duration
 	// disturbed means that a neighbour runs during the measurement.
 	disturbed bool
-	// resultIndex and sideIndex are the indices of the first part's result and side in the report. The other parts
-	// follow it.
+	// resultIndex and sideIndex locate the first part of the measurement in the report: the index of its result, and
+	// the index of its side in that result. The other parts follow it.
 	resultIndex, sideIndex int
 	failed                 bool
 	// took is the duration of the last measurement, or 0 before the first one.
@@ -167,13 +167,13 @@ type measurement struct {
 	cut      []CutStep
 }
 
-// attempt is an Attempt together with the points of each part.
+// attempt is one Attempt at a measurement, together with the points of all parts.
 type attempt struct {
 	Attempt
 	points [][]Point
 }
 
-// scheduled is a measurement in a round, with its latest attempt or nil.
+// scheduled is a measurement that is planned for a round. It includes the latest attempt, or nil before the first one.
 type scheduled struct {
 	*measurement
 	round int
@@ -270,7 +270,8 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%v: %w", m, ctx.Err())
 	case limited.Err() != nil:
-		// Libraries that poll are slow while other processes run, which is not a failure of this program.
+		// Libraries that poll become slow when other processes run, so a step that takes too long is not a failure of
+		// this program.
 		optional = optional || m.side.Kind == Peer
 		err = fmt.Errorf("it took more than %v: raise --timeout", r.Timeout)
 	}
@@ -299,7 +300,7 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 	return nil
 }
 
-// results returns the entries of the report for the parts of a measurement.
+// results returns the report's entries in which the parts of a measurement are recorded.
 func (r *runner) results(m *measurement) []Measured {
 	return r.report.Results[m.resultIndex].Sides[m.sideIndex:][:len(m.parts)]
 }
@@ -335,7 +336,7 @@ func (r *runner) runMeasurement(ctx context.Context, m *measurement, j job, roun
 	return m.side.measure(ctx, j, m.steps)
 }
 
-// figures returns the figures to which a measurement adds its points.
+// figures returns the Figures in the report to which a measurement adds its points.
 func (m *measurement) figures(of *Measured) *Figures {
 	if !m.disturbed {
 		return &of.Figures
@@ -372,7 +373,7 @@ func (r *runner) applyCuts(m *measurement, o outcome) {
 	m.failed = len(m.steps) == 0
 }
 
-// reportMissing adds a text to the list of missing measurements.
+// reportMissing adds a remark to the report's list of missing measurements.
 func (r *runner) reportMissing(text string) {
 	r.report.Missing = append(r.report.Missing, text)
 	fmt.Fprintf(r.out, "\n*** %s ***\n\n", text)

@@ -10,18 +10,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// session is the run of a workload on one rank.
+// session holds the state of one rank while it runs a workload.
 type session struct {
 	ctx  context.Context
 	comm *mpi.Comm
 	out  io.Writer
 	// methods lists the broadcast methods to use in turn. It has at least one element.
 	methods []method
-	// costs holds the costs of each method in a step. Workloads without methods use only the first element.
+	// costs holds what each broadcast method has cost in a step. Workloads without methods use only the first element.
 	costs []cost
 	// warm is the time for which the first step is repeated before measurements begin.
 	warm time.Duration
-	// order sets the order of the ranks in broadcasts by a method; may be nil.
+	// order changes the order of the ranks in a broadcast, as the method requires. It may be nil.
 	order *orderer
 	// verified is the number of messages that this rank has verified.
 	verified int
@@ -33,13 +33,14 @@ type session struct {
 	paced struct{ began, last time.Time }
 }
 
-// cost is an amount of processor time, and the number of messages verified in that time.
+// cost holds an amount of processor time, and the number of messages that were verified in that time.
 type cost struct {
 	used     time.Duration
 	verified int
 }
 
-// account charges a method for the processor time used and the messages verified until end is called.
+// account charges a broadcast method for the processor time used, and for the messages verified, until the returned
+// function end is called.
 func (s *session) account(method int) (end func()) {
 	used, verified := s.used(), s.verified
 	return func() {
@@ -85,7 +86,7 @@ func (s *session) warmUp(w *workload, st step) error {
 	return nil
 }
 
-// broadcastBool returns, on all ranks, the value that rank 0 passes.
+// broadcastBool broadcasts a value from rank 0, and returns that value on all ranks.
 func (s *session) broadcastBool(yes bool) (bool, error) {
 	if s.comm.Rank() > 0 {
 		got, err := s.recvNumber(0, 0)
@@ -105,7 +106,8 @@ func (s *session) broadcastBool(yes bool) (bool, error) {
 
 // report collects the counts from all ranks after a step. Rank 0 prints them.
 func (s *session) report(points []Point) error {
-	// The counts are the processor time in ns and the number of messages for each method, followed by the memory.
+	// Each rank sends the processor time in ns and the number of verified messages for each method, followed by its
+	// peak memory.
 	mine := make([]int64, 2*len(s.costs)+1)
 	for m, c := range s.costs {
 		mine[2*m], mine[2*m+1] = int64(c.used), int64(c.verified)
@@ -131,7 +133,8 @@ func (s *session) report(points []Point) error {
 	return err
 }
 
-// collect adds the counts of all other ranks to mine. The last number is the memory, for which it takes the maximum.
+// collect adds the counts received from all other ranks to the slice mine. The last number is the peak memory, of which
+// it takes the maximum instead.
 func (s *session) collect(mine []int64) error {
 	last := len(mine) - 1
 	theirs := make([]int64, len(mine))
@@ -163,7 +166,7 @@ func (s *session) printProgress(n, done, all int) {
 	fmt.Fprintln(s.out, stepProgress{n, done, all, now.Sub(s.paced.began)})
 }
 
-// withoutMethods adapts a workload that does not use methods.
+// withoutMethods adapts a step function that knows no broadcast methods to the form in which workloads are run.
 func withoutMethods(run func(*session, step) (Point, error)) func(*session, step) ([]Point, error) {
 	return func(s *session, st step) ([]Point, error) {
 		defer s.account(0)()

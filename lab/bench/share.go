@@ -13,15 +13,16 @@ import (
 // Each step has a share of the time of a run. If a side's first rounds show that the step would take much longer, the
 // step runs with fewer iterations or is cut.
 const (
-	// shareFactor is the ratio of a workload's share to its usual duration, and minBudget the minimum share of a step.
-	// With Options.Quick, the share of a step is quickShare, except for sides of zrlmpid.
+	// shareFactor is the ratio of a workload's share of time to its usual duration, and minBudget the minimum share of
+	// a step. With Options.Quick, each step has the share quickShare, except on sides of zrlmpid.
 	shareFactor = 4
 	minBudget   = 2 * time.Second
 	quickShare  = 5 * time.Second
-	// A step is not judged before 1 / judgeDivisor of its share has passed: the first messages open connections, and
-	// neighbours may take the processor for tens of ms.
+	// A step is judged only after 1 / judgeDivisor of its share of time has passed, because the first messages open
+	// connections, and neighbours may take the processor for tens of ms.
 	judgeDivisor = 2
-	// overrunFactor is the factor by which a step may exceed its share, because starting over would take longer.
+	// overrunFactor is the factor by which a running step may exceed its share of time. It is above 1 because starting
+	// over would take longer.
 	overrunFactor = 2
 	// minRounds is the minimum number of timed rounds from which a median is taken.
 	minRounds = 5
@@ -46,7 +47,8 @@ func (o *Options) stepBudget(w *workload, of Kind) time.Duration {
 	return max(time.Duration(shareFactor*w.weight/float64(len(w.fullSteps))*float64(time.Second)), minBudget)
 }
 
-// stepProgress is the progress of a side in step n: it has completed roundsDone of all rounds in the elapsed time.
+// stepProgress describes how far a side has progressed in step n: it has completed roundsDone of all rounds in the
+// elapsed time.
 type stepProgress struct {
 	n, roundsDone, all int
 	elapsed            time.Duration
@@ -88,10 +90,11 @@ func (p stepProgress) fitIterations(iterations, methods int, share time.Duration
 	return min(fewer, iterations)
 }
 
-// CutStep is a step that was stopped because it would have exceeded its share of time. There are no figures for it.
+// CutStep describes a step that was stopped because it would have exceeded its share of time. There are no figures for
+// it.
 type CutStep struct {
 	N int `json:"n"`
-	// Message is the average time of a message in µs, or 0 if unknown.
+	// Message is the average time that a message took before the step was stopped, in µs, or 0 if unknown.
 	Message float64 `json:"message_us,omitempty"`
 	// Stuck means that not even the first rounds were completed in the time allowed.
 	Stuck bool `json:"stuck,omitempty"`
@@ -108,7 +111,7 @@ func (c *CutStep) String() string {
 	return "cut: " + formatDuration(c.Message) + " a message"
 }
 
-// errSlow is the cause for stopping a program whose step would exceed its share of time.
+// errSlow is the reason given when a program is stopped because its step would exceed its share of time.
 var errSlow = errors.New("the step would not end in its share of time")
 
 // watch reads the output of rank 0 while the program runs. It stops the program if a step would exceed its share of
@@ -124,8 +127,8 @@ type watch struct {
 	// steps. stepsDone is the number of complete steps, and progress the progress of the next one.
 	read, keptLen, stepsDone int
 	progress                 stepProgress
-	// isSlow means that the next step is too slow. The step is to be repeated with fewer iterations, or cut if fewer is
-	// 0.
+	// isSlow means that the step after the completed ones is too slow. It is to be repeated with fewer iterations:
+	// their number is in the field fewer. If that is 0, the step is cut.
 	isSlow bool
 	fewer  int
 }
@@ -196,8 +199,8 @@ func (w *watch) processLine(text string) {
 	}
 }
 
-// slowStep is the first step that would have exceeded its share of time. done is the number of steps completed before
-// it.
+// slowStep describes the first step that would have exceeded its share of time. done is the number of steps completed
+// before it.
 type slowStep struct {
 	done int
 	// iterations is the number of iterations with which to repeat the step. If it is 0, the step is cut.

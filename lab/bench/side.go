@@ -17,13 +17,13 @@ type Kind string
 
 // Kinds of sides.
 const (
-	// Ours is zrlmpid, over one of its links.
+	// Ours is zrlmpid, using one of its links.
 	Ours Kind = "ours"
-	// Limit is a limit of the machine, without MPI.
+	// Limit is a limit of the machine, measured without MPI.
 	Limit Kind = "limit"
 	// Peer is another MPI library.
 	Peer Kind = "peer"
-	// Upstream is the CPU library of ZRLMPI's authors.
+	// Upstream is the library for CPUs by ZRLMPI's authors.
 	Upstream Kind = "upstream"
 )
 
@@ -45,8 +45,8 @@ type Side struct {
 	Group   Group  `json:"group"`
 	Version string `json:"version,omitempty"`
 	Command string `json:"command"`
-	// Method is the broadcast method if this side is a method of another side. With is then the key of that side, in
-	// whose processes the method is measured.
+	// Method is the broadcast method if this side measures a method of another side. In that case, With is the key of
+	// the other side, whose processes run the method too.
 	Method string `json:"method,omitempty"`
 	With   string `json:"with,omitempty"`
 }
@@ -56,7 +56,7 @@ func (s *Side) sharesProcesses(other *Side) bool {
 	return cmp.Or(s.With, s.Key) == cmp.Or(other.With, other.Key)
 }
 
-// side is a Side that can be run.
+// side is a Side together with the functions that run it.
 type side struct {
 	Side
 	// parts returns the sides that one run of the same ranks measures in turn. If it is nil, the run measures only the
@@ -70,13 +70,13 @@ type side struct {
 	run func(context.Context, job, io.Writer) error
 }
 
-// part is a side measured in a run, with its method.
+// part is one of the sides measured in the same run, together with its broadcast method.
 type part struct {
 	Side
 	method method
 }
 
-// job is a group of steps of a workload that have the same number of ranks.
+// job describes one run of a side: steps of a workload that all have the same number of ranks.
 type job struct {
 	w     *workload
 	parts []part
@@ -84,14 +84,15 @@ type job struct {
 	steps []step
 	// budget is the approximate time limit of each step. 0 means that there is no limit.
 	budget time.Duration
-	// warm is the time for which the ranks of an MPI repeat the first step before measurements begin.
+	// warm is the warm-up time: the ranks of an MPI library repeat the first step for that long before measurements
+	// begin.
 	warm time.Duration
-	// dir is a directory for files. profile is the prefix for the names of CPU profiles; if it is empty, no profiles
-	// are written.
+	// dir is a directory for temporary files. profile is the prefix for the names of CPU profiles. If it is empty, no
+	// profiles are written.
 	dir, profile string
 }
 
-// arguments returns the arguments for the ranks of an MPI: the warm-up time and the steps.
+// arguments returns the command-line arguments for the ranks of an MPI library: the warm-up time and the steps.
 func (j *job) arguments() []string {
 	return append([]string{warmPrefix + strconv.FormatInt(j.warm.Milliseconds(), 10)}, stepArgs(j.steps)...)
 }
@@ -112,7 +113,7 @@ func (s *side) partsFor(w *workload) []part {
 	return s.parts(w)
 }
 
-// stepsUpTo returns the steps whose n is at most the given one.
+// stepsUpTo returns the steps with an n of at most the given value.
 func stepsUpTo(n int, steps []step) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.n > n })
 }
@@ -211,7 +212,7 @@ func findSides(ctx context.Context, dir string, only []string) (sides []side, mi
 	return sides, missing, nil
 }
 
-// family is a set of sides whose programs are searched for together.
+// family is a set of sides that use the same programs, which are therefore searched for together.
 type family struct {
 	keys []string
 	// find prepares the wanted sides, and describes the missing ones.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// warmup is the number of messages in each direction before the timed messages, and warmupWindows the number of windows
-// before the timed windows, as in c/stats.h.
+// warmup is the number of messages in each direction that precede the timed ones. warmupWindows is the number of
+// windows that precede the timed windows. The file c/stats.h defines the same numbers.
 const (
 	warmup        = 20
 	warmupWindows = 2
@@ -24,8 +24,8 @@ const (
 	warmPrefix    = "warm:"
 )
 
-// step is one setting of a workload: n, such as a size or a depth, and the number of timed iterations. Its text is
-// N:ITERATIONS.
+// step is one setting of a workload. It consists of n, such as a message size or a queue depth, and the number of timed
+// iterations. It is written as N:ITERATIONS.
 type step struct{ n, iterations int }
 
 func (s step) String() string { return fmt.Sprintf("%d:%d", s.n, s.iterations) }
@@ -52,7 +52,7 @@ func parseSteps(list string) ([]step, error) {
 	return steps, nil
 }
 
-// parseWarm parses the argument with the warm-up time.
+// parseWarm parses the command-line argument that contains the warm-up time.
 func parseWarm(text string) (time.Duration, error) {
 	ms, err := strconv.ParseUint(strings.TrimPrefix(text, warmPrefix), 10, 16)
 	if err != nil {
@@ -61,7 +61,7 @@ func parseWarm(text string) (time.Duration, error) {
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// stepArgs returns the steps as arguments for a program.
+// stepArgs converts the steps to command-line arguments for a program.
 func stepArgs(steps []step) []string {
 	args := make([]string, len(steps))
 	for i, s := range steps {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// summaryColumns lists the sides in the summary, with their headings.
+// summaryColumns lists the sides that appear in the summary, with the headings of their columns.
 var summaryColumns = []struct{ key, heading string }{
 	{cloudFPGA.key, "cloudFPGA"}, {"attached", "attached"}, {extendedUDP.key, "UDP"}, {extendedTCP.key, "TCP"},
 	{openMPITCP, "Open MPI, TCP"}, {extendedShm.key, "shm"}, {openMPIShm, "Open MPI, shm"}, {mpichShm, "MPICH, shm"},
@@ -82,7 +82,7 @@ func (r *Report) Summary() string {
 	return p.text.String()
 }
 
-// Marks in a document before and after the summary.
+// Marks that enclose the summary in a document.
 const (
 	summaryBegin = "<!-- bench: summary -->\n"
 	summaryEnd   = "<!-- end of bench: summary -->"

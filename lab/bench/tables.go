@@ -2,8 +2,8 @@ package bench
 
 import "fmt"
 
-// sheet describes the tables of one or several workloads. A table contains a row for each step, and a column for each
-// side of a group.
+// sheet specifies the tables for one or several workloads. A table contains a row for each step, and a column for each
+// side in a group.
 type sheet struct {
 	workload, title string
 	cell            func(p *Point, s *Measured) string
@@ -91,7 +91,7 @@ func (r *Report) tables(res *Result) []*table {
 	return all
 }
 
-// tables returns a table for each group with sides.
+// tables returns a table for each group that contains sides.
 func (sh *sheet) tables(res *Result) (all []*table) {
 	for _, g := range []Group{Network, Memory} {
 		if t := sh.table(res, g); t != nil {
@@ -101,7 +101,8 @@ func (sh *sheet) tables(res *Result) (all []*table) {
 	return all
 }
 
-// disturbedTables returns tables that compare the times with a neighbour with the times without it.
+// disturbedTables returns tables that compare the times measured while a neighbour used the processors with the times
+// measured without it.
 func disturbedTables(res *Result) []*table {
 	sh := sheet{
 		title: "With a neighbour that takes a fifth of each processor: time in µs, p50 / p99 / p99.9, and how many " +
@@ -159,7 +160,7 @@ func (sh *sheet) table(res *Result, group Group) *table {
 	return t
 }
 
-// idleTable returns a table with a row for each side.
+// idleTable returns a table of the processor usage of idle and waiting ranks, with a row for each side.
 func idleTable(res *Result) *table {
 	t := &table{title: "Percent of a processor after the first second",
 		headings: []string{"", "idle", "waits in a receive"}}
@@ -174,7 +175,7 @@ func idleTable(res *Result) *table {
 	return t
 }
 
-// ratioSheet describes a table that contains ratios of a figure, for one workload or for all.
+// ratioSheet specifies a table of ratios. The ratios are of one figure, in one workload or in all of them.
 type ratioSheet struct{ workload, figure, title string }
 
 var ratioSheets = []ratioSheet{
@@ -220,7 +221,7 @@ func (sh *ratioSheet) table(res *Result) *table {
 	return t
 }
 
-// growthTables returns tables of the lines fitted to a workload.
+// growthTables returns tables of the lines that were fitted to a workload's figures.
 func (r *Report) growthTables(res *Result) []*table {
 	var all []*table
 	for _, figure := range growths {

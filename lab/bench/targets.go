@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// target is a bound that a figure should meet.
+// target is a bound that a measured figure should not exceed or, if it is a lower bound, should reach.
 type target struct {
 	name, workload string
-	// otherWorkload is the name of a second workload whose figures are needed, if any.
+	// otherWorkload names a second workload, if any, whose figures are needed to decide about the target.
 	otherWorkload string
 	// atMost means that bound is an upper bound; otherwise it is a lower bound.
 	bound  float64
@@ -21,7 +21,7 @@ type target struct {
 	goal, tolerance float64
 	// unit is printed after the bound.
 	unit string
-	// measure returns the figure, and the step or side where it is worst.
+	// measure computes the figure, and determines the step or side at which it is worst.
 	measure func(r *Report, res *Result) (value float64, where string, ok bool)
 }
 
@@ -30,7 +30,7 @@ const (
 	maxShort = 4096
 	minLong  = 64 << 10
 	maxTail  = 16 << 10
-	// maxAttached is the maximum length of messages compared for attached programs.
+	// maxAttached is the maximum message length, in bytes, at which attached programs are compared.
 	maxAttached  = 1 << 20
 	millionWords = 4_000_000 // a million words, in bytes
 )
@@ -107,10 +107,10 @@ const (
 	noise       = 0.05
 )
 
-// slowWakeUp is the p50 of a wake-up in µs above which polling saves much of a message's time.
+// slowWakeUp is the median duration of a wake-up, in µs, above which polling saves a large part of a message's time.
 const slowWakeUp = 10
 
-// attachedTargets returns the targets for programs that use ranks of a daemon.
+// attachedTargets returns the targets for programs that attach to ranks of a daemon.
 func attachedTargets() (all []target) {
 	for _, x := range []struct{ key, name string }{{"attached-one", "one program"}, {"attached", "two programs"}} {
 		all = append(all,
@@ -123,8 +123,8 @@ func attachedTargets() (all []target) {
 	return all
 }
 
-// attachCost compares the time that attaching adds to a message with a round trip over a raw ring of the same message
-// length.
+// attachCost compares the additional time of a message due to attaching with the time of a round trip over a raw ring
+// buffer, for the same message length.
 func attachCost(key string) measure {
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
 		for _, n := range res.stepNumbers() {
@@ -158,7 +158,7 @@ func collectiveTargets() (all []target) {
 	return all
 }
 
-// disturbedTargets returns the targets for runs with a neighbour that uses a fifth of each processor.
+// disturbedTargets returns the targets for runs in which a neighbour uses a fifth of each processor.
 func disturbedTargets() (all []target) {
 	for _, w := range workloads {
 		if len(w.requiredFigures) > 0 {
@@ -211,7 +211,7 @@ func (t *target) text() string {
 
 type measure = func(*Report, *Result) (float64, string, bool)
 
-// atStep divides a side's time at step n by times the best time of the bases.
+// atStep returns a measure that divides a side's time at step n by the best time among the bases, multiplied by times.
 func atStep(side string, n int, times float64, bases ...string) measure {
 	c := comparison{side: side, bases: bases, baseFactor: times}
 	return func(_ *Report, res *Result) (float64, string, bool) {
@@ -220,13 +220,13 @@ func atStep(side string, n int, times float64, bases ...string) measure {
 	}
 }
 
-// worst divides a side's time by the best time of the bases, at all steps from least to most, and returns the worst
-// ratio.
+// worst returns a measure that divides a side's time by the best time among the bases at each step between least and
+// most. Its result is the largest of these ratios.
 func worst(side string, least, most int, bases ...string) measure {
 	return worstOf("p50", side, least, most, bases...)
 }
 
-// worstOf is like worst, but for the given figure.
+// worstOf is like worst, but compares the given figure instead of the median time.
 func worstOf(figure, side string, least, most int, bases ...string) measure {
 	c := comparison{side: side, bases: bases}
 	return func(_ *Report, res *Result) (value float64, where string, found bool) {
@@ -239,7 +239,7 @@ func worstOf(figure, side string, least, most int, bases ...string) measure {
 	}
 }
 
-// inverse turns a ratio of times into a ratio of bandwidths or of rates.
+// inverse converts a ratio of times to the corresponding ratio of bandwidths or rates.
 func inverse(m measure) measure {
 	return func(r *Report, res *Result) (float64, string, bool) {
 		v, where, ok := m(r, res)
@@ -268,7 +268,8 @@ func worstStepJump(_ *Report, res *Result) (value float64, where string, found b
 	return value, where, found
 }
 
-// mostDisturbed compares times with a neighbour with times without it, for the links of zrlmpid.
+// mostDisturbed compares the times of zrlmpid's links while a neighbour uses the processors with the times without it.
+// It returns the largest ratio.
 func mostDisturbed(_ *Report, res *Result) (value float64, where string, found bool) {
 	w, err := workloadNamed(res.Workload)
 	if err != nil {
@@ -288,7 +289,7 @@ func mostDisturbed(_ *Report, res *Result) (value float64, where string, found b
 	return value, where, found
 }
 
-// streamShare compares the bandwidth of ping-pong with the bandwidth of the raw stream.
+// streamShare returns the bandwidth of ping-pong as a share of the bandwidth of a raw stream.
 func streamShare(r *Report, res *Result) (float64, string, bool) {
 	ours := res.side("cloudfpga").point(millionWords)
 	raw := r.result("stream").side(rawGRO).point(millionWords)

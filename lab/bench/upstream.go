@@ -27,15 +27,16 @@ const (
 	upstreamOneKey = "upstream-one"
 )
 
-// upstreamTime is the time limit of a round. The library blocks forever if a packet is lost at the wrong time.
+// upstreamTime limits how long upstream's library may take for a round. A limit is needed because the library blocks
+// forever if a packet is lost at the wrong time.
 const upstreamTime = 90 * time.Second
 
 // upstreamBytes is the approximate number of bytes sent for each size. For long messages, the library takes 40 ns per
 // byte.
 const upstreamBytes = 40 << 20
 
-// upstreamIPs are addresses that nothing else uses. Upstream's port is 2718; it is incremented only if ranks share an
-// address.
+// upstreamIPs are addresses that nothing else uses. They must be, because upstream's library uses port 2718, which it
+// increments only if ranks share an address.
 var upstreamIPs = []string{"127.0.76.1", "127.0.76.2"}
 
 func upstreamFamily() family {
@@ -68,7 +69,7 @@ func findUpstream(_ context.Context, _ string, _ func(string) bool) (found []sid
 	return found, nil, nil
 }
 
-// upstreamSteps returns the steps with fewer iterations for long messages.
+// upstreamSteps returns the given steps with fewer iterations for long messages.
 func upstreamSteps(w *workload, steps []step) []step {
 	if w.name != "pingpong" {
 		return nil
@@ -94,7 +95,7 @@ func runUpstream(ctx context.Context, path string, processors [2]int, j job, out
 		}
 		if err := startOn(processors[rank], cmd); err != nil {
 			cancel()
-			// The other rank may have failed first and be the cause.
+			// The other rank may have failed first, and may thereby have caused this failure.
 			return errors.Join(group.Wait(), err)
 		}
 		group.Go(cmd.wait)

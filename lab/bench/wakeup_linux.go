@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// wakeUps is the number of measured wake-ups. Before each, the thread sleeps for wakeUpSleep.
+	// wakeUps is the number of wake-ups that are measured. The thread sleeps for wakeUpSleep before each of them.
 	wakeUps     = 300
 	wakeUpSleep = time.Millisecond
 )

@@ -58,7 +58,7 @@ func pairsStep(sess *session, st step) (Point, error) {
 	return Point{N: st.n, P50: micros(time.Since(begin)) / float64(rateWindow*st.iterations*pairs)}, nil
 }
 
-// barrier is a barrier for the first n ranks.
+// barrier waits until the first n ranks have reached it.
 func (s *session) barrier(n int) error {
 	if s.comm.Rank() > 0 {
 		if err := s.sendNumber(0, 0, 0); err != nil {
@@ -80,14 +80,14 @@ func (s *session) barrier(n int) error {
 	return nil
 }
 
-// window is one end of a connection over which windows are sent.
+// window holds the state of one rank that sends or receives windows of messages.
 type window struct {
 	*session
 	step
 	size, words, peer int
 }
 
-// message returns the words of message k, where all is the buffer of one or more windows.
+// message returns the words of message number k. all is the buffer that holds one or more windows of messages.
 func (w *window) message(all []int32, k int) []int32 { return all[k*w.words : (k+1)*w.words] }
 
 // sendWindows sends the windows. After the answer to each window, it calls timed with the time since the window began.
@@ -129,7 +129,7 @@ func (w *window) sendWindows(timed func(i int, took time.Duration) error) error 
 	return nil
 }
 
-// requests allocates n requests of the type that the given function returns.
+// requests allocates n requests. Their type is the result type of the function passed, which is not called.
 func requests[B, R any](_ func(*mpi.Comm, B, int, int) (R, error), n int) []R { return make([]R, n) }
 
 // receiveWindows receives the windows. It posts the receives of the next window before it verifies the last one, so the

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// workload is a benchmark for a number of ranks. It is implemented both in C and in Go.
+// workload describes a benchmark. It is implemented both in C and in Go.
 type workload struct {
 	name, title string
-	// unit is the unit of n in a step, and axis its label on a plot. bytes means that n is a number of bytes.
+	// unit is the unit of a step's n, and axis the label for n on a plot. bytes means that n is a number of bytes.
 	unit, axis string
 	bytes      bool
 	// fullSteps and quickSteps are the steps of a run. Quick steps are for tests.
@@ -18,18 +18,19 @@ type workload struct {
 	ranks func(step) int
 	// messages returns the number of messages in a step. All of them are verified.
 	messages func(step) int
-	// source is the C program for MPI. args are the arguments that precede the steps.
+	// source is the file name of the C program that runs the workload on an MPI library. args are its arguments before
+	// the steps.
 	source string
 	args   []string
-	// requiredFigures lists the figures that every point must have.
+	// requiredFigures lists the figures that a measured point must include.
 	requiredFigures []string
 	// usesTags means that the messages have tags.
 	usesTags bool
-	// isCollective means that the workload is a collective operation. inProcess means that attached ranks do not run
-	// it.
+	// isCollective means that the workload measures a collective operation. inProcess means that the workload is not
+	// run on ranks attached to a daemon.
 	isCollective, inProcess bool
-	// methods means that sides of zrlmpid run the workload with several methods in turn. The report treats each method
-	// as a separate side.
+	// methods means that zrlmpid runs the workload with several broadcast methods in turn. The report treats each
+	// method as a separate side.
 	methods bool
 	// weight is the approximate duration in seconds of a full round of a side, for estimates of the remaining time.
 	weight float64
@@ -43,7 +44,7 @@ const (
 	streamWindow = 4
 )
 
-// timeFigures lists the figures of workloads that time single messages.
+// timeFigures lists the figures that workloads report if they time single messages.
 var timeFigures = []string{"p50", "p99", "p999", "least", "cpu"}
 
 // workloads lists all workloads in the order in which they run.
@@ -113,7 +114,8 @@ var workloads = slices.Concat([]*workload{
 	},
 })
 
-// windowMessages returns a function that counts the messages in a step of windows, including the answers.
+// windowMessages returns a function that counts the messages of a step in which windows of the given size are sent.
+// Answers are included.
 func windowMessages(size int) func(step) int {
 	return func(s step) int { return (warmupWindows+s.iterations)*(size+1) + 1 }
 }

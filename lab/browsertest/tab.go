@@ -136,7 +136,7 @@ func Run[T any](p *Tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// Call sends a command to the browser, and ends the test if the command fails.
+// Call sends a command to the browser. If the command fails, the test ends.
 func Call[P, R any](p *Tab, command cdp.Command[P, R], params P) {
 	p.T.Helper()
 	_, err := chromedp.Call(p.Ctx, command, params)

@@ -12,7 +12,7 @@ import (
 // minPositive is the smallest positive value.
 type logScale struct{ low, minPositive, high float64 }
 
-// zeroShare is the share of the axis between 0 and minPositive.
+// zeroShare is the share of the axis that lies between 0 and the smallest positive value.
 const zeroShare = 0.08
 
 // newLogScale returns a scale that covers the values. It extends the range at both ends by a factor of margin, or less
@@ -52,7 +52,7 @@ func (s logScale) Normalize(_, _, v float64) float64 {
 	return zeroShare + (1-zeroShare)*part
 }
 
-// Unit is the unit of an axis, which determines how numbers are formatted.
+// Unit is the unit of the values along an axis. It determines how numbers are formatted.
 type Unit uint8
 
 const (
@@ -106,8 +106,8 @@ func formatNumber(v float64) string {
 	return text
 }
 
-// ticker places the ticks of a logarithmic axis at positive values, starting at least. values are the coordinates of
-// the points along the axis.
+// ticker places the ticks of a logarithmic axis at positive values, of which start is the lowest. values are the
+// coordinates of the charted points along this axis.
 type ticker struct {
 	unit   Unit
 	start  float64

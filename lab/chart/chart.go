@@ -36,7 +36,7 @@ type Axis struct {
 type Series struct {
 	Name string
 	Kind Kind
-	// Variant selects the colour, the dashes and the marker among the styles of the kind.
+	// Variant selects the colour, dashes and marker of the series from the styles available for its kind.
 	Variant int
 	Points  []Point
 	// Fit, if not nil, is a curve that is drawn as a thin line from the first point to the last.
@@ -68,8 +68,8 @@ const (
 	fitPoints              = 50
 )
 
-// lineStyles are the variants of each kind. Readers with colour blindness can distinguish the colours, and readers
-// without colours the dashes and markers.
+// lineStyles holds the line styles for each kind of series. Readers with colour blindness can distinguish the colours,
+// and readers without colours the dashes and markers.
 var lineStyles = [...]struct {
 	width   vg.Length
 	colours []color.Color
@@ -96,10 +96,10 @@ func rgb(v uint32) color.Color {
 	return color.RGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 0xff}
 }
 
-// Colours returns the number of different colours of a kind.
+// Colours returns the number of different colours available for series of this kind.
 func (k Kind) Colours() int { return len(lineStyles[k].colours) }
 
-// variantOf returns the element of a list for variant i. Variants beyond the end of the list start over.
+// variantOf returns element i of a list. After the last element, the list starts over.
 func variantOf[T any](list []T, i int) T { return list[i%len(list)] }
 
 func (s *Series) lineStyle() draw.LineStyle {
@@ -114,7 +114,7 @@ func (s *Series) glyphStyle() draw.GlyphStyle {
 		Shape: variantOf(markers, st.marker+s.Variant)}
 }
 
-// drawablePoints returns the points of s that can be drawn.
+// drawablePoints returns the points of the series s that can be drawn.
 func (s *Series) drawablePoints() []Point {
 	finite := func(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 	return slices.DeleteFunc(slices.Clone(s.Points), func(d Point) bool {
@@ -122,7 +122,7 @@ func (s *Series) drawablePoints() []Point {
 	})
 }
 
-// hasBar reports whether a bar is drawn for d.
+// hasBar reports whether the point d is drawn with a bar from its low to its high value.
 func (d Point) hasBar() bool { return d.Low > 0 && d.High > d.Low && !math.IsInf(d.High, 0) }
 
 // SVG returns the chart as an SVG document.
@@ -176,7 +176,7 @@ func (c *Chart) SVG() ([]byte, error) {
 	if _, err := image.WriteTo(&b); err != nil {
 		return nil, err
 	}
-	// Viewers without the font use a similar one.
+	// Viewers on which this font is not installed use a similar one.
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif")), nil
 }

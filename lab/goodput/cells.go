@@ -30,15 +30,15 @@ const (
 // Parts returns the names of all parts of a measurement.
 func Parts() []string { return []string{partLoss, partMTU, partReorder, partShares, partIntact} }
 
-// The path of all cells. 100 Mbit/s are 8,333 packets of 1500 bytes per second.
+// The capacity and the default MTU of the emulated paths. 100 Mbit/s are 8,333 packets of 1500 bytes per second.
 const (
 	rate       = 100_000_000 / 8
 	defaultMTU = 1500
 )
 
-// The durations of a flow. Losses are rare on long lossy paths, so a lossy cell runs for additional round trips.
-// Measurements with two flows skip the first seconds, to measure shares in the steady state, over several periods of
-// CUBIC's window, which last 5 s here.
+// How long flows last. Losses are rare on long paths, so flows on lossy paths last for additional round trips.
+// Measurements of two flows skip the first seconds, so that they measure shares in the steady state. They cover several
+// periods of CUBIC's window, which last 5 s here.
 const (
 	cellTime   = 4 * time.Second
 	lossyTrips = 40
@@ -48,10 +48,10 @@ const (
 	intactTime = 2 * time.Minute // at most
 )
 
-// intactBytes is the length of the transfer in the part intact, which exceeds a window of messages.
+// intactBytes is the number of bytes transferred in the part "intact". It exceeds a window of messages.
 const intactBytes, quickBytes = 100_000_000, 5_000_000
 
-// Cell is a path with the measurements made on it.
+// Cell describes a network path, and holds the measurements made on it.
 type Cell struct {
 	Part string `json:"part"`
 	// RTT and Late are in milliseconds; Loss, Reorder and Duplicate in percent; Rate in bytes per second.
@@ -70,7 +70,7 @@ type Cell struct {
 	byteLimit      int64
 }
 
-// Measured is a measurement of one flow, or of several flows at the same time.
+// Measured holds the measurements of one flow, or of several flows at the same time.
 type Measured struct {
 	// Flows lists the side of each flow.
 	Flows  []string `json:"flows"`
@@ -85,7 +85,7 @@ type Round struct {
 	Path  path.Use `json:"path"`
 }
 
-// Flow is the number of verified bytes that were received, and the time that they took.
+// Flow is the result of one flow: the number of verified bytes that were received, and the time that this took.
 type Flow struct {
 	Bytes   int64   `json:"bytes"`
 	Seconds float64 `json:"seconds"`
@@ -133,7 +133,7 @@ func (c *Cell) config(seed int) path.Config {
 // millis converts milliseconds to a Duration.
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// selectCells returns the cells that the options select.
+// selectCells returns the cells to be measured with the options chosen by the user.
 func (o *Options) selectCells() []Cell {
 	var all []Cell
 	single := func(cell Cell) {
@@ -201,14 +201,14 @@ func (o *Options) pairRuns() (runs []Measured) {
 	return runs
 }
 
-// filterSides returns the given sides that the options select.
+// filterSides returns the given sides without the ones that the user has not selected.
 func (o *Options) filterSides(some []string) []string {
 	return slices.DeleteFunc(slices.Clone(some),
 		func(s string) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s) })
 }
 
-// tolerance returns how late packets may be on average: a twentieth of the round trip, but at most 1 ms, as TCP ends
-// slow start when the round trip grows by 4 ms.
+// tolerance limits how late packets may be on average: by a twentieth of the round-trip time, but at most 1 ms. The
+// limit is low because TCP ends slow start when the round-trip time grows by 4 ms.
 func (c *Cell) tolerance() time.Duration { return min(millis(c.RTT)/20, time.Millisecond) }
 
 // name returns the sides of the measured flows, joined by " + ".

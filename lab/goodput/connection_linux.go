@@ -59,7 +59,8 @@ func dial(ctx context.Context, address string) (*net.TCPConn, error) {
 	}
 }
 
-// checkCubic returns an error unless a connection uses CUBIC, which the path should have configured.
+// checkCubic returns an error unless a connection uses CUBIC for congestion control, which the emulated path should
+// have configured.
 func checkCubic(conn syscall.Conn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

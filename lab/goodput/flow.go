@@ -69,8 +69,8 @@ type counter struct {
 	*job
 	stream    stream
 	startTime time.Time
-	// position is the number of bytes received in order, and countedBytes the number of those received after Skip. last
-	// is the time at which the last counted byte arrived.
+	// position is the number of bytes received in order. countedBytes is the number of bytes received after Skip, and
+	// last the time at which the last of these arrived.
 	position, countedBytes int64
 	last                   time.Time
 	// conn is the connection of the receiver of tcp-cubic. It stays open until the process exits.

@@ -76,7 +76,7 @@ func (o *Options) setDefaults() error {
 	return nil
 }
 
-// orDefault returns some, or all if some is empty.
+// orDefault returns the list some, or the list all if some is empty.
 func orDefault[T any](some, all []T) []T {
 	if len(some) == 0 {
 		return all

@@ -116,7 +116,7 @@ func (r *Report) addCell(cell Cell) {
 	}
 }
 
-// findRun returns the measurement with the given flows, or nil.
+// findRun returns the cell's measurement of the given flows, or nil if they were not measured.
 func (c *Cell) findRun(flows ...string) *Measured {
 	for i := range c.Runs {
 		if slices.Equal(c.Runs[i].Flows, flows) {
@@ -158,7 +158,8 @@ func flowGoodput(flow int) func(*Round) float64 {
 	return func(r *Round) float64 { return r.Flows[flow].goodput() }
 }
 
-// queueMean and queueP99 return the queueing delay in the direction in which the data travels.
+// queueMean and queueP99 return the mean and the 99th percentile of the queueing delay, in the direction in which the
+// data travels.
 func queueMean(r *Round) float64 { return r.Path.Directions[0].QueueMean }
 func queueP99(r *Round) float64  { return r.Path.Directions[0].QueueP99 }
 

@@ -14,11 +14,11 @@ const messageLen = 128 << 10
 // and its queue.
 const messageWindow = 32
 
-// period is the number of bytes after which the stream starts over. It is a prime, so that messages sent within a short
-// time all differ.
+// period is the number of bytes after which the data of a stream starts over. It is a prime number, so that messages
+// sent within a short time all differ.
 const period = 1_048_583
 
-// stream is the data sent in every flow: pseudo-random bytes from a fixed seed.
+// stream generates the data sent in every flow: pseudo-random bytes from a fixed seed.
 type stream []byte
 
 func newStream() stream {

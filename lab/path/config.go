@@ -35,11 +35,11 @@ type Config struct {
 	Settings map[string]string
 }
 
-// minPackets is the minimum length of the queue, in packets of the MTU. At an RTT of 2 ms, Rate times RTT is only a few
-// packets, but hosts send several packets back to back.
+// minPackets is the minimum length of the queue, in packets of maximum size. It is needed because RTT times Rate is
+// only a few packets at an RTT of 2 ms, whereas hosts send several packets back to back.
 const minPackets = 16
 
-// Bounds of a Config. 576 bytes is the packet length that every host must accept (RFC 791).
+// Limits for the values of a Config. 576 bytes is the packet length that every host must accept (RFC 791).
 const (
 	minMTU  = 576
 	maxMTU  = 65535
@@ -81,5 +81,5 @@ func (c Config) withDefaults() (Config, error) {
 // Addr returns the address of an end of the path. end is 0 or 1.
 func Addr(end int) netip.Addr { return endAddrs[end] }
 
-// endAddrs holds the addresses of the two ends.
+// endAddrs holds the IP addresses of the path's two ends.
 var endAddrs = []netip.Addr{netip.AddrFrom4([4]byte{10, 77, 0, 1}), netip.AddrFrom4([4]byte{10, 77, 0, 2})}

@@ -12,8 +12,8 @@ import (
 type Direction struct {
 	rate  float64
 	epoch time.Time
-	// bottleneck models the queue and the rate. wire models the fate of packets after the queue: loss, delay,
-	// reordering and duplication.
+	// bottleneck models the limited rate and the queue in front of it. wire models what happens to packets after the
+	// queue: loss, delay, reordering and duplication.
 	bottleneck, wire *impair.Impairer
 	// freeAt is the time at which all packets accepted so far will have been sent.
 	freeAt  time.Time
@@ -22,17 +22,19 @@ type Direction struct {
 	delivered []byte
 	spare     [][]byte
 	mtu       int
-	// counts holds the traffic so far, without the figures computed from depth and lateness.
+	// counts holds the traffic so far. It does not include the figures that are computed from depth and lateness.
 	counts Traffic
 	// depth records the queue length in bytes that each packet found on arrival. lateness records the delay of each
 	// delivery beyond its due time, in microseconds.
 	depth, lateness histogram
 }
 
-// latenessBound is the upper bound of the histogram lateness.
+// latenessBound is the longest delay that the histogram of late deliveries distinguishes. Longer delays count as this
+// one.
 const latenessBound = 10 * time.Millisecond
 
-// newDirection returns direction number, 0 or 1, of a path. c must be complete. Times are relative to epoch.
+// newDirection returns a direction of a path. number is 0 or 1. c must be complete, including defaults. Times are
+// relative to epoch.
 func newDirection(config Config, number int, epoch time.Time) (*Direction, error) {
 	seed := 2*config.Seed + number
 	bottleneck, err := impair.New(impair.Script{Seed: seed,

@@ -16,7 +16,7 @@ import (
 // one.
 const firstTUN = 3
 
-// readBatch is the maximum number of packets read from a device before due packets are delivered.
+// readBatch limits how many packets are read from a device before packets that are due are delivered.
 const readBatch = 64
 
 // readyLine is the line that the emulator prints when it begins to forward packets. When it stops, it prints its Use as

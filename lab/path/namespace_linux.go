@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 )
 
-// device is the name of the TUN device in both namespaces.
+// device is the name that the TUN device has in both namespaces.
 const device = "tun0"
 
 // deviceQueue is the number of packets that the kernel may queue for a TUN device. A host may send the whole window of
@@ -106,8 +106,8 @@ func (n *namespace) droppedPackets() (count int, err error) {
 	return count, err
 }
 
-// sentDrops is the column of transmit drops in /proc/net/dev, counted from 0 after the device's name. It follows eight
-// receive counters, and the transmitted bytes, packets and errors.
+// sentDrops is the index of the column in /proc/net/dev that counts dropped outgoing packets, counted from 0 after the
+// device's name. It follows eight receive counters, and the numbers of transmitted bytes, packets and errors.
 const sentDrops = 8 + 3
 
 func deviceDrops(file string) (int, error) {

@@ -49,7 +49,7 @@ func Names() []string {
 // Read returns the text of the run with the given name.
 func Read(name string) ([]byte, error) { return runs.ReadFile(name + ".json") }
 
-// NotFoundError reports a query that does not match exactly one machine.
+// NotFoundError is returned for a query that matches no machine, or several.
 type NotFoundError struct {
 	Query string
 	// Matches lists the names of all matching runs, if they are from several machines.
@@ -73,7 +73,8 @@ func Find(query string) (string, error) {
 	if query == "" {
 		return "", &NotFoundError{Query: query}
 	}
-	// A query may be the whole name of a machine, the end of a name ("model-1" does not match model-17), or any part.
+	// A query may be a machine's whole name, the end of a name (so "model-1" does not match model-17), or any other
+	// part of a name.
 	for _, matches := range []func(name string) bool{
 		func(name string) bool { return machineName(name) == query },
 		func(name string) bool { return strings.HasSuffix(name, "-"+query) },

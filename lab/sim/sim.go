@@ -5,7 +5,7 @@
 // reports when it must be called next, and each packet may change that time, but a Clock cannot cancel an event.
 package sim
 
-// Cycle is a point in time, or a duration.
+// Cycle is a point in simulated time, or a duration, in clock cycles.
 type Cycle int64
 
 // Clock holds the pending events. The zero value is a clock at cycle 0.

@@ -23,7 +23,7 @@ type job struct {
 	Iterations int           `json:"iterations"`
 }
 
-// answer is the reply of a rank to a job.
+// answer is the reply with which a rank responds to a job.
 type answer struct {
 	// Nanos lists how long the calls took on this rank, in nanoseconds.
 	Nanos []int64 `json:"nanos"`
@@ -58,7 +58,7 @@ func startCluster(ctx context.Context, dir, transport string, n int, stderr io.W
 	c := &cluster{stop: stop}
 	for rank := range n {
 		cmd := exec.CommandContext(ctx, self, RankCommand, "-config", file, "-rank", strconv.Itoa(rank))
-		// Jobs choose the algorithm, so the environment must not override it.
+		// Jobs choose the algorithm, so a choice in the environment must not override it.
 		cmd.Env = append(os.Environ(), config.EnvCollectives+"=", config.EnvCollectivesTable+"=")
 		cmd.Stderr = stderr
 		p, err := start(cmd)

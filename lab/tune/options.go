@@ -36,7 +36,7 @@ const (
 	defaultRounds   = 5
 	defaultLimit    = 30 * time.Minute
 
-	// minBytes is the minimum length of a vector or of a block.
+	// minBytes is the length, in bytes, of the shortest vector or block that is measured.
 	minBytes = 8
 	// growth is the factor between successive lengths.
 	growth      = 4
@@ -47,7 +47,7 @@ const (
 	maxRounds      = 1000
 )
 
-// sharesMemory maps each transport to whether its ranks share memory.
+// sharesMemory states for each transport whether ranks that use it share memory.
 var sharesMemory = map[string]bool{"shm": true, "udp": false, "tcp": false}
 
 // UsageError reports that options are invalid.

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// lockedWriter is the writer for progress reports. It serializes the error output of ranks that fail.
+// lockedWriter is an io.Writer for progress reports. Ranks that fail write their error output to it too, so its lock
+// serializes all writes.
 type lockedWriter struct {
 	mu sync.Mutex
 	io.Writer

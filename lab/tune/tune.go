@@ -16,7 +16,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// Bounds of the measurement of a cell: its approximate duration, and the number of calls.
+// Limits for the measurement of a call: its approximate duration, and the number of repetitions.
 const (
 	budget        = 20 * time.Millisecond
 	quickBudget   = time.Millisecond
@@ -45,10 +45,10 @@ func (r *Report) Err() error {
 	return errors.New("failed: " + strings.Join(r.Failed, "\nfailed: "))
 }
 
-// ErrLimit reports that time ran out before the first round was complete.
+// ErrLimit is returned when the time limit expired before the first round was complete.
 var ErrLimit = errors.New("the deadline expired before everything was measured once: increase --limit, or measure less")
 
-// measurer measures jobs. It is a cluster, or a substitute in tests.
+// measurer executes jobs. It is implemented by a cluster, and by a substitute in tests.
 type measurer interface {
 	measure(context.Context, job) ([]int64, error)
 	close()

@@ -13,7 +13,7 @@ import (
 // elemLen is the size in bytes of an element, an int32.
 const elemLen = 4
 
-// root is the root of calls that have one.
+// root is the root rank in calls that have one.
 const root = 0
 
 // worker executes jobs on a rank.
@@ -59,7 +59,7 @@ func (w *worker) runJob(ctx context.Context, j job) ([]int64, error) {
 	return nanos, nil
 }
 
-// word returns word i of the data that a rank contributes.
+// word returns the word at index i in the data that a rank contributes to a call.
 func word(rank, i int) int32 { return int32(uint32(i+1)*2654435761 + uint32(rank)*40503) }
 
 // prepare fills the buffers for a call whose vectors or blocks have the given number of words. It returns a function
@@ -123,7 +123,7 @@ func growBuffer(kept *[]int32, n int) []int32 {
 // verify checks the receive buffer after the call.
 func (w *worker) verify(of coll.Collective, words int) error {
 	me, p := w.comm.Rank(), w.comm.Size()
-	// sum returns the sum of word i over the first ranks.
+	// sum returns the sum of the words at index i that the first ranks contribute.
 	sum := func(ranks, i int) (n int32) {
 		for r := range ranks {
 			n += word(r, i)

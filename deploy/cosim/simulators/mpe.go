@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
-// Environment variables with the paths of upstream's sources, which are not available as a package. They are checkouts
-// of github.com/cloudFPGA/ZRLMPI and github.com/cloudFPGA/cFDK, and the folder include of
+// Environment variables that hold the paths of upstream's sources, because these are not available as a package. The
+// paths lead to checkouts of github.com/cloudFPGA/ZRLMPI and github.com/cloudFPGA/cFDK, and to the folder include of
 // github.com/Xilinx/HLS_arbitrary_Precision_Types.
 const (
 	sourceEnv  = "ZRLMPI_UPSTREAM_SOURCE"
@@ -21,7 +21,7 @@ const (
 	headersEnv = "ZRLMPI_HLS_INCLUDE"
 )
 
-// Files and lines of upstream's sources that tests edit.
+// Files in upstream's sources, and a line in one of them, that tests edit before they build an MPE.
 const (
 	MPEFolder     = "ZRLMPI/LIB/HW/hls/mpe2/src"
 	wrapperFolder = "ZRLMPI/LIB/HW/hls/mpi_wrapperv2/src"
@@ -29,7 +29,7 @@ const (
 	CallLine      = "/* ZRLMPI_APP_MAIN_CALL -- ADD app_main_call here */"
 )
 
-// Edit is a change to one of upstream's files.
+// Edit describes a change to one of upstream's source files.
 type Edit struct {
 	File string
 	Change
@@ -47,11 +47,12 @@ func (e Edit) apply(t testing.TB, dir string) {
 	}
 }
 
-// EchoEdit is the edit that makes the wrapper call a role that passes messages from one rank to another. The lengths of
-// the messages, in words, are arguments of the program.
+// EchoEdit makes upstream's MPI wrapper call a role that passes messages from one rank to another. The program takes
+// the lengths of the messages, in words, as command-line arguments.
 var EchoEdit = Edit{WrapperFile, Change{CallLine, "app_main(soMPIif, siMPIFeB, soMPI_data, siMPI_data);"}}
 
-// TimeoutEdit returns an edit that sets the MPE's timeouts for a clock with the given number of cycles in 100 ms.
+// TimeoutEdit returns an edit that adapts the MPE's timeouts to a clock that makes the given number of cycles in 100
+// ms.
 func TimeoutEdit(cycles int) Edit {
 	return Edit{MPEFolder + "/zrlmpi_common.hpp",
 		Change{"ZRLMPI_PROTOCOL_TIMEOUT_CYCLES 15625000", fmt.Sprint("ZRLMPI_PROTOCOL_TIMEOUT_CYCLES ", cycles)}}

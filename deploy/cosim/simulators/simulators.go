@@ -34,7 +34,7 @@ func RemoveAll() {
 	clear(builtPaths)
 }
 
-// newFolder returns an unused path for a folder.
+// newFolder returns a path at which no folder exists yet.
 func newFolder(t testing.TB) string {
 	t.Helper()
 	if tempDir == "" {
@@ -46,8 +46,8 @@ func newFolder(t testing.TB) string {
 	return filepath.Join(tempDir, fmt.Sprint(len(builtPaths)))
 }
 
-// Change is a pair of texts. In a source file, the second text replaces the first, or the whole file if the first text
-// is empty.
+// Change is an old and a new text. Applied to a source file, it replaces the old text by the new one. If the old text
+// is empty, the new text replaces the whole file.
 type Change [2]string
 
 func (c Change) apply(t testing.TB, name string, text []byte) []byte {

@@ -32,7 +32,8 @@ func Do(t testing.TB, user int, f func()) {
 	}
 }
 
-// become changes the user of the calling thread. The functions of package syscall change all threads.
+// become changes the user of the calling thread only, unlike the functions of package syscall, which change all
+// threads.
 func become(user int) error {
 	for _, call := range []struct{ number, groups uintptr }{{unix.SYS_SETGROUPS, 0}, {unix.SYS_SETRESGID, 1},
 		{unix.SYS_SETRESUID, 1}} {

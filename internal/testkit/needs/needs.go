@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Program returns the path of a program. what is the subject of the test, debian the Debian package of the program.
+// Program returns the path of the named program. In the message for a missing program, the text what names the subject
+// of the test, and debian the Debian package that contains the program.
 func Program(t testing.TB, what, program, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)

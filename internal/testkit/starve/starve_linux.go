@@ -3,7 +3,7 @@ package starve
 
 import "golang.org/x/sys/unix"
 
-// Descriptors makes the process fail to open a file descriptor until restore is called.
+// Descriptors makes every attempt of the process to open a file descriptor fail until the function restore is called.
 func Descriptors() (restore func(), err error) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {

@@ -57,7 +57,7 @@ func Compare(d *diagnosis.Diagnosis, fits func(cause string, rank, peer int) boo
 	return best
 }
 
-// Counts is the number of answers with each verdict.
+// Counts holds, for each verdict, the number of answers that received it.
 type Counts [Wrong + 1]int
 
 // Columns are the column names of Counts.Cells.

@@ -14,7 +14,7 @@ var (
 	function = regexp.MustCompile("\\| `(?:([A-Za-z]+)\\.)?([A-Za-z]+)` \\| `([a-z0-9_/]+\\.go)` \\|")
 )
 
-// check returns the broken references in all Markdown files.
+// check returns the broken references in all Markdown files of the repository.
 func check(repository fs.StatFS) (broken []string, err error) {
 	err = fs.WalkDir(repository, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {

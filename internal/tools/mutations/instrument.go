@@ -31,14 +31,14 @@ func mutantMore[T cmp.Ordered](n int, a, b T) bool { return a > b || mutant == n
 func mutantAtLeast[T cmp.Ordered](n int, a, b T) bool { return a > b || mutant != n && a == b }
 `
 
-// comparisons maps operators to helper functions. A helper inverts the result for equal operands if its number is
-// active.
+// comparisons maps each comparison operator to a helper function that replaces it. If the number of the helper's call
+// is active, the helper inverts the result for equal operands.
 var comparisons = map[token.Token]string{
 	token.LSS: "mutantLess", token.LEQ: "mutantAtMost", token.GTR: "mutantMore", token.GEQ: "mutantAtLeast",
 }
 
-// edits are replacements in a file. The expressions that they change may be nested. Outer expressions come first in
-// both lists, so that they open first and close last.
+// edits holds texts to insert into a file before and after expressions, which may be nested. Outer expressions come
+// first in both lists, so that they open first and close last.
 type edits struct{ open, close []edit }
 
 type edit struct {

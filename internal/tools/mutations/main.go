@@ -70,7 +70,7 @@ func run(root, only string) error {
 	return nil
 }
 
-// apply returns the text of the file with the rule removed.
+// apply returns the text of the file after the rule has been removed from it.
 func (m *mutation) apply(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *mutation) apply(root string) ([]byte, error) {
 	return bytes.Replace(text, []byte(m.old), []byte(m.new), 1), nil
 }
 
-// caught returns the name of the test that fails without the rule, or "".
+// caught returns the name of a test that fails when the rule is removed, or "" if all pass.
 func (m *mutation) caught(root string) (string, error) {
 	text, err := m.apply(root)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *mutation) caught(root string) (string, error) {
 	return noticed(root, m.file, text, m.by)
 }
 
-// noticed returns the name of the test that fails with a changed file, or "".
+// noticed returns the name of a test that fails when a file is changed, or "" if all pass.
 func noticed(root, name string, text []byte, by []test) (string, error) {
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
@@ -135,7 +135,7 @@ func failed(root string, by []test, settings ...string) (string, error) {
 		if bytes.Contains(out, []byte("[build failed]")) {
 			return "", fmt.Errorf("it does not compile:\n%s", out)
 		}
-		// A test without its own timeout may just be slow.
+		// A test that has no timeout of its own may just be slow.
 		if bytes.Contains(out, []byte("panic: test timed out")) && !slices.Contains(t.args, "-timeout") {
 			return "", fmt.Errorf("%s does not end", t.name)
 		}

@@ -47,12 +47,13 @@ var drawn = []struct {
 	}},
 }
 
-// quick returns a test that runs the tests of packages until one fails. It also fails after three minutes.
+// quick returns a test that runs the tests of the given packages until one fails. It also counts as failed after three
+// minutes.
 func quick(name string, args ...string) test {
 	return test{name, append(args, "-short", "-failfast", "-timeout", "3m")}
 }
 
-// change replaces text at one position in a file.
+// change describes a random change: it replaces the text at one position in a file.
 type change struct {
 	number   int
 	file     string // the path from the root
@@ -142,7 +143,7 @@ func random(root, only string, own bool, n int, seed uint64) error {
 	return nil
 }
 
-// noticed returns the name of the test that fails with the change, or "".
+// noticed returns the name of a test that fails when the change is made, or "" if all pass.
 func (c *change) noticed(root string, text []byte, instrumented string) (string, error) {
 	if c.expr != nil {
 		return failed(root, c.by, instrumented, chosen+"="+strconv.Itoa(c.number))
@@ -150,8 +151,8 @@ func (c *change) noticed(root string, text []byte, instrumented string) (string,
 	return noticed(root, c.file, []byte(string(text[:c.from])+c.text+string(text[c.to:])), c.by)
 }
 
-// places holds all possible changes, and the texts of the instrumented files. Changes of constants are not
-// instrumented, as a program may need the constants at compile time.
+// places holds all changes that can be made, and the texts of the instrumented files. Changes of constants are not
+// instrumented, because a program may need the constants at compile time.
 type places struct {
 	changes []change
 	texts   map[string][]byte

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// found is a place where a retired word occurs.
+// found describes a place where a retired word occurs.
 type found struct {
 	file  string
 	line  int
@@ -32,7 +32,7 @@ var excepted = []string{
 // skipped lists folders that are not searched.
 var skipped = []string{".git", "bin", "node_modules"}
 
-// kinds lists the suffixes of the files to search.
+// kinds lists the suffixes of the names of files that are searched.
 var kinds = []string{
 	".go", ".md", ".yaml", ".yml", ".lua", ".html", ".tmpl", ".js", ".json", ".css", ".sh", ".c", ".h", ".cpp", ".hpp",
 	".service", ".conf", "Makefile", "Dockerfile",

@@ -15,7 +15,7 @@ import (
 // frequentPath is the path of the list of phrases, relative to the root of the repository.
 const frequentPath = "internal/tools/words/frequent.txt"
 
-// phrase is a turn of phrase that is accepted up to a rate.
+// phrase describes a turn of phrase that is accepted as long as it occurs no more often than a given rate.
 type phrase struct {
 	text    string // as in the list
 	pattern *regexp.Regexp

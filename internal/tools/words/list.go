@@ -16,7 +16,7 @@ type entry struct {
 	words []string // the words of a phrase, in lower case
 }
 
-// list holds the entries of a list, indexed for the search.
+// list holds the retired words and phrases, indexed for the search.
 type list struct {
 	entries []*entry
 	ids     map[string]*entry   // by identifier

@@ -25,7 +25,7 @@ import (
 // largeMessage is the length in bytes above which OSU's programs use a shorter warm-up.
 const largeMessage = 8192
 
-// Warm-up iterations of OSU's programs, for messages up to largeMessage and for longer ones.
+// Numbers of warm-up iterations in OSU's programs: for messages up to largeMessage bytes, and for longer ones.
 const (
 	skip      = 100
 	skipLarge = 10
@@ -60,7 +60,8 @@ var calls = map[string]call{
 // A commandLine is a parsed command line.
 type commandLine struct {
 	name string // of OSU's program, without osu_
-	// shortest and longest are lengths in bytes. Each measured length is twice the previous one.
+	// shortest and longest are message lengths in bytes. Measurements begin with the shortest; each further length is
+	// twice the previous one.
 	shortest, longest int
 	iterations        int
 	warmUp            int // iterations, or 0 for the default of OSU's programs

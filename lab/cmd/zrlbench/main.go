@@ -62,15 +62,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitFailure
 }
 
-// app is the state that the commands share.
+// app holds the state that all commands share.
 type app struct {
 	json bool
 	// commandLine is the command line that is recorded in measurements.
 	commandLine string
-	// started means that the flags and arguments were accepted, and the command runs. Errors before that point are
+	// started means that the command's flags and arguments were accepted, so that it runs. Errors before that point are
 	// usage errors.
 	started bool
-	// rankOut is unbuffered standard output for rank processes, whose parent waits for each line.
+	// rankOut is standard output for rank processes. It is unbuffered because the parent process waits for each line.
 	rankOut io.Writer
 }
 

@@ -106,7 +106,7 @@ func busyNodes(list []string) (map[int]int, error) {
 	return left, nil
 }
 
-// simulatedBcast is a result of the command paper bcast. Times are in nanoseconds.
+// simulatedBcast is one result printed by the command "paper bcast". Times are in nanoseconds.
 type simulatedBcast struct {
 	Algorithm  bcast.Variant `json:"algorithm"`
 	Cycles     sim.Cycle     `json:"cycles"`

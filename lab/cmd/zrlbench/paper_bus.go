@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim/sharedbus"
 )
 
-// simulatedProgram is a result of the commands paper matvec and paper backsub.
+// simulatedProgram is one result printed by the commands "paper matvec" and "paper backsub".
 type simulatedProgram struct {
 	Program    string    `json:"program"`
 	Size       int       `json:"size"`

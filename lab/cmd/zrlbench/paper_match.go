@@ -14,7 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/match"
 )
 
-// matchBenchmarks lists the benchmarks of the command paper match, each for a hardware design and for the engine.
+// matchBenchmarks lists the benchmarks of the command "paper match". Each exists in two forms: for a hardware design
+// and for the engine.
 var matchBenchmarks = map[string]struct {
 	simulate func(twolevel.Design, int) (twolevel.BenchResult, error)
 	measure  func(m *match.Matcher[int, int], depth int) (time.Duration, error)
@@ -84,7 +85,7 @@ Times are those of the queue alone, without network or processor.`,
 	return cmd
 }
 
-// simulatedMatch is a result of the command paper match. Times are in nanoseconds.
+// simulatedMatch is one result printed by the command "paper match". Times are in nanoseconds.
 type simulatedMatch struct {
 	Benchmark string            `json:"benchmark"`
 	Depth     int               `json:"depth"`

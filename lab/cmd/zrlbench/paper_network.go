@@ -70,7 +70,7 @@ measured within 1.25 times the fastest, and the ratios of predicted to measured 
 	return cmd
 }
 
-// maxLength is the maximum length in bytes of a vector or block.
+// maxLength is the maximum length, in bytes, that a user may request for a vector or a block.
 const maxLength = 1 << 30
 
 // request converts the flags into a prediction request.
@@ -108,7 +108,8 @@ func (f *scaleFlags) request(ctx context.Context) (req predict.Request, err erro
 	return req, err
 }
 
-// readFile reads a file with load, to which it passes the name to use in errors. It turns errors into usage errors.
+// readFile reads a file by means of the function load, which also receives the file's name for its error messages.
+// Errors of load are returned as usage errors.
 func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, error) {
 	var none T
 	file, err := os.Open(name)
@@ -123,7 +124,7 @@ func readFile[T any](name string, load func(io.Reader, string) (T, error)) (T, e
 	return v, nil
 }
 
-// readFits fits the model to the table in a file. If name is empty, it returns no fits.
+// readFits reads a table of measurements from a file, and fits the model to it. If name is empty, it returns no fits.
 func readFits(ctx context.Context, name string) ([]*predict.Fit, error) {
 	if name == "" {
 		return nil, nil
@@ -181,7 +182,7 @@ func formatMicros(ns float64) string {
 	return strconv.FormatFloat(ns/1000, 'f', max(0, min(3, 3-len(strconv.Itoa(int(ns/1000))))), 64)
 }
 
-// scaleRows groups consecutive points of the same algorithm and length.
+// scaleRows groups consecutive points with the same algorithm and length into rows of a table.
 func scaleRows(points []predict.Point) (rows [][]predict.Point) {
 	for i, point := range points {
 		if i > 0 {

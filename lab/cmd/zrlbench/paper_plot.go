@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim/bcast"
 )
 
-// chartFile is a chart with its file name.
+// chartFile combines a chart with the name of the file into which it is drawn.
 type chartFile struct {
 	name  string
 	chart chart.Chart

@@ -88,13 +88,13 @@ func loadRun(name string) (*bench.Report, error) {
 	return bench.Parse(name, text)
 }
 
-// archivedRun is a line in the list of archived runs.
+// archivedRun describes one run in the list of archived runs.
 type archivedRun struct {
 	Name      string        `json:"name"`
 	Machine   bench.Machine `json:"machine"`
 	Workloads []string      `json:"workloads,omitempty"`
 	Tables    int           `json:"tables,omitempty"`
-	// Targets is the number of targets with a figure, and Met the number of targets that the run met.
+	// Targets is the number of targets for which the run measured a figure, and Met the number of these that it met.
 	Targets int `json:"targets"`
 	Met     int `json:"targets_met"`
 }
@@ -132,7 +132,7 @@ func (a *app) listRuns(stdout io.Writer) error {
 // writeSummary updates the summary in a document. Unless plots is empty, it also draws the plots that the document
 // shows into the folder plots.
 func writeSummary(report *bench.Report, document, plots string) error {
-	// Update the document first: if it has no place for the table, no plot changes.
+	// The document is updated first. If it has no place for the summary, the command fails before any plot has changed.
 	if err := report.Update(document); err != nil || plots == "" {
 		return err
 	}

@@ -102,7 +102,7 @@ func (s *Setup) validate() error {
 	return nil
 }
 
-// Result is the outcome of a simulated broadcast.
+// Result holds the outcome of one simulated broadcast.
 type Result struct {
 	Variant Variant
 	// Cycles is the time at which the last node completed the broadcast.

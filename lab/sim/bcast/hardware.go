@@ -19,7 +19,7 @@ const (
 const syncCycles = hopCycles + readCycles + composeCycles + hopCycles + readCycles + composeCycles + hopCycles +
 	readCycles
 
-// machine consists of the crossbar and its nodes.
+// machine models the crossbar and the nodes that it connects.
 type machine struct {
 	clock sim.Clock
 	word  int
@@ -28,7 +28,7 @@ type machine struct {
 	endCycle sim.Cycle
 }
 
-// node is a node's MPE. Its issue queue holds the operations of a schedule. Operations that have begun use the
+// node models the MPE of a node. Its issue queue holds the operations of a schedule. Operations that have begun use the
 // receive port and the send port one at a time, in order.
 type node struct {
 	machine  *machine
@@ -37,7 +37,8 @@ type node struct {
 	in, out  sim.FIFO[*operation]
 }
 
-// operation is a Send, a Fwd or a Recv: the head, a node in the middle, or the tail of a path.
+// operation is one node's part in a transfer along a path of nodes: a Send at the head of the path, a Fwd in the
+// middle, or a Recv at its tail.
 type operation struct {
 	node   *node
 	number int
@@ -50,7 +51,7 @@ type operation struct {
 	words int
 }
 
-// issue starts all operations that can begin now.
+// issue starts all operations of the node that can begin now.
 func (n *node) issue() {
 	for {
 		step, number, ok := n.progress.Next()
@@ -69,8 +70,9 @@ func (n *node) issue() {
 	}
 }
 
-// request sends a request to the next node, for the operation that holds the output port, if the next node is receiving
-// from n. A Fwd passes a request on only after it has received one, so the path is reserved from head to tail.
+// request sends a request to the next node on the path, provided that node is receiving from n. The request is for the
+// operation that holds the output port. A Fwd passes a request on only after it has received one, so the path is
+// reserved from head to tail.
 func (n *node) request() {
 	if n.out.Len() == 0 {
 		return
@@ -88,7 +90,7 @@ func (n *node) request() {
 	n.machine.clock.After(hopCycles, to.onRequest)
 }
 
-// accept retries the request of the node from which the input port expects data.
+// accept retries the request of the node whose data the input port expects.
 func (n *node) accept() {
 	if n.in.Len() > 0 {
 		n.machine.nodes[n.in.Head().step.Peer].request()
@@ -104,8 +106,8 @@ func (o *operation) onRequest() {
 	o.node.machine.clock.After(readCycles+composeCycles+hopCycles, o.pathHead().onReady)
 }
 
-// pathHead returns the first operation of the path. By then, the whole path is reserved, so control messages cross it
-// in the cycle in which they are sent.
+// pathHead returns the operation at the head of the path. When it is called, the whole path is reserved, so control
+// messages cross it in the cycle in which they are sent.
 func (o *operation) pathHead() *operation {
 	for o.prev != nil {
 		o = o.prev
@@ -124,7 +126,7 @@ func (o *operation) sendWord() {
 	}
 }
 
-// onWord stores a word, and forwards it in the next cycle.
+// onWord stores a word received by the node, and forwards it to the next node in the next cycle.
 func (o *operation) onWord() {
 	clock := &o.node.machine.clock
 	o.words++

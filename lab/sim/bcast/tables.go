@@ -1,13 +1,13 @@
 package bcast
 
-// The cycle time in nanoseconds and the word size in bytes of the source's machine.
+// The cycle time in nanoseconds and the word size in bytes of the machine described in the source.
 const (
 	SourceNanoseconds = 10
 	SourceWord        = 4
 )
 
-// Cell compares atomic broadcasts with and without a change of the transmission order, on the source's machine. The
-// root is P0, and the only busy node is P1.
+// Cell compares atomic broadcasts with and without a change of the transmission order, on the machine described in the
+// source. The root is P0, and the only busy node is P1.
 type Cell struct {
 	Nodes     int `json:"nodes"`
 	Bytes     int `json:"bytes"`

@@ -32,7 +32,8 @@ type Host struct {
 	// Publish is the cost of publishing in a shared buffer, and also of reading a publication. Visible is the delay
 	// until other ranks see it.
 	Publish, Visible float64
-	// Switch is the time slice of a waiting rank on a host with fewer cores than ranks: the rank polls once and yields.
+	// Switch is the time slice of a waiting rank on a host that has fewer cores than ranks. In this time, the rank
+	// polls once and yields the core.
 	Switch float64
 }
 
@@ -66,7 +67,7 @@ type Cluster struct {
 // Bounds of a Cluster.
 const (
 	MaxRanks = 1 << 16
-	// maxTime is the maximum value of a time parameter, in nanoseconds.
+	// maxTime is the maximum value, in nanoseconds, of a parameter that is a time.
 	maxTime = 1e9
 )
 
@@ -123,13 +124,13 @@ func (c *Cluster) hosts() int { return (c.Ranks + c.PerHost - 1) / c.PerHost }
 // SharesMemory reports whether all ranks share memory.
 func (c *Cluster) SharesMemory() bool { return c.hosts() == 1 && !c.Loopback }
 
-// Limits of the shared buffers on a host: the number of ranks, and the bytes in a call.
+// Limits of the memory that ranks on a host share: the number of ranks, and the number of bytes in a call.
 const (
 	sharedRanks = 64
 	sharedBytes = 256 << 10
 )
 
-// SharedBytes returns the value for coll.Call.Shared if all ranks take part in a call.
+// SharedBytes returns the value that coll.Call.Shared has for a call in which all ranks take part.
 func (c *Cluster) SharedBytes() int {
 	if c.SharesMemory() && c.Ranks <= sharedRanks {
 		return sharedBytes

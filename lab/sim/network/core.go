@@ -6,9 +6,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// core serves the ranks that share it in round-robin order. A waiting rank polls once and yields, which takes a time
-// slice. A rank with work keeps the core until the work is done, and then for one more time slice. While all ranks are
-// waiting, no event is simulated.
+// core models a processor core that serves several ranks in round-robin order. A waiting rank polls once and yields,
+// which takes a time slice. A rank with work keeps the core until the work is done, and then for one more time slice.
+// While all ranks are waiting, no event is simulated.
 type core struct {
 	clock *sim.Clock
 	ranks []*rank
@@ -20,8 +20,8 @@ type core struct {
 	isServing   bool
 	current     int
 	servedUntil sim.Cycle
-	// next is the rank with work that gets the core next, or −1 if no rank has work. when is the time at which it gets
-	// the core, and arriveFunc the callback at that time.
+	// next is the rank with work that gets the core next, or −1 if no rank has work. It gets the core at the time when,
+	// at which the callback arriveFunc is called.
 	next       int
 	when       sim.Cycle
 	arriveFunc func()
@@ -62,7 +62,7 @@ func (c *core) markReady(r *rank) {
 	}
 }
 
-// distance returns the number of round-robin positions between two ranks.
+// distance returns how many round-robin positions one rank is after another.
 func (c *core) distance(from, to int) int {
 	n := len(c.ranks)
 	return ((to-from)%n + n) % n

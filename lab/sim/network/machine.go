@@ -5,7 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// machine simulates a cluster that executes a call.
+// machine simulates how a cluster executes a collective call.
 type machine struct {
 	Cluster
 	algorithm, barrier *coll.Algorithm
@@ -16,7 +16,7 @@ type machine struct {
 	free               *message
 }
 
-// port is a network interface. Its fields are the times at which it is next free to send and to receive.
+// port models a network interface. Its fields are the times from which it is free to send and to receive.
 type port struct{ sendFree, recvFree sim.Cycle }
 
 // host holds the network interface of a host, and its cores if there are fewer cores than ranks.
@@ -29,7 +29,7 @@ type host struct {
 type kind uint8
 
 const (
-	// kindEager carries data that does not wait until its receive is posted.
+	// kindEager carries data that is sent without waiting until the receive is posted.
 	kindEager kind = iota
 	// kindRequest announces data, kindClear asks for the data, and kindAck acknowledges it.
 	kindRequest
@@ -44,7 +44,7 @@ const (
 	kindNotice
 )
 
-// message is a message in flight between two ranks.
+// message is a message on its path between two ranks.
 type message struct {
 	machine  *machine
 	kind     kind
@@ -53,15 +53,16 @@ type message struct {
 	bytes, length int
 	// send and recv are the numbers of the steps at the sender and at the receiver.
 	send, recv int
-	// first and last are the times at which the first burst and the last byte have passed the stages so far.
+	// first and last are the times at which the first burst and the last byte of the message passed the most recent
+	// stage.
 	first, last sim.Cycle
-	// next is the next stage of the message. callback calls next.
+	// next is the function for the message's next stage. callback is a function without arguments that calls next.
 	next     func(*message)
 	callback func()
 	chain    *message
 }
 
-// newMessage returns a message, which may be recycled.
+// newMessage returns a message. It may reuse the memory of a message that is no longer needed.
 func (m *machine) newMessage(k kind, from, to *rank, bytes int) *message {
 	msg := m.free
 	if msg == nil {
@@ -93,7 +94,7 @@ func (p *message) link() *Link {
 // burst is the number of bytes after which a receiver can begin to process a message.
 const burst = 16 << 10
 
-// processorTime returns the processor time for n bytes at one end.
+// processorTime returns how long a processor at one end of the link is busy with n bytes.
 func (l *Link) processorTime(n int) sim.Cycle {
 	return toCycles(l.Overhead + float64(n)*l.OverheadByte)
 }
@@ -105,12 +106,12 @@ func (p *message) startSend(t, cost sim.Cycle) {
 	p.scheduleAt(t+p.link().processorTime(min(p.bytes, burst)), (*message).depart)
 }
 
-// transferTimes returns how long the first burst and the whole message take, at the given cost per byte.
+// transferTimes returns how long the first burst of the message and the whole message take at the given cost per byte.
 func (p *message) transferTimes(byte float64) (first, all sim.Cycle) {
 	return toCycles(float64(min(p.bytes, burst)) * byte), toCycles(float64(p.bytes) * byte)
 }
 
-// depart sends the message when the sender's interfaces are free.
+// depart sends the message as soon as the interfaces on the sender's side are free.
 func (p *message) depart() {
 	m, link := p.machine, p.link()
 	now := m.clock.Now()
@@ -145,7 +146,7 @@ func (m *machine) switchOf(host int) int {
 	return host / m.PerSwitch
 }
 
-// enter receives the message at the interface of the receiver.
+// enter models the arrival of the message at the receiver's network interface.
 func (p *message) enter() {
 	m, l := p.machine, p.link()
 	first, all := p.transferTimes(l.GapByte)

@@ -11,7 +11,8 @@ import (
 type rank struct {
 	machine      *machine
 	number, host int
-	// core is the core that the rank shares with other ranks, or nil. corePos is the rank's position on the core.
+	// core is the core that the rank shares with other ranks, or nil if it has its own. corePos is the rank's position
+	// in the round-robin order of that core.
 	core            *core
 	corePos         int
 	schedule        coll.Schedule
@@ -27,12 +28,12 @@ type rank struct {
 	endFunc func()
 	// beginTime and endTime are the times at which the rank began and completed the call.
 	beginTime, endTime sim.Cycle
-	// posted lists the receives without a message. unexpected maps a sender to its oldest message without a receive.
-	// chain links that message to later ones from the same sender.
+	// posted lists the posted receives that no message has matched. unexpected maps each sender to its oldest message
+	// without a posted receive. The message's field chain links it to later ones from that sender.
 	posted     []postedRecv
 	unexpected map[int]*message
-	// published is the number of this rank's publications. waiters lists the ranks that wait for one of them.
-	// missingCount is the number of other ranks' publications that this rank still needs.
+	// published is the number of publications that this rank has made. waiters lists the ranks that wait for one of
+	// them. missingCount is the number of publications of other ranks that this rank is still waiting for.
 	published    int
 	waiters      []waiter
 	missingCount int
@@ -49,8 +50,8 @@ type waiter struct {
 
 // flow is this rank's part in a message that is forwarded while it is being received.
 type flow struct {
-	// step is the step in progress, and number its number. announced reports whether the previous rank has announced
-	// its data.
+	// step is the step in progress, and number its position in the schedule. announced reports whether the previous
+	// rank has announced its data.
 	step      coll.Step
 	number    int
 	announced bool
@@ -65,11 +66,11 @@ type itemKind uint8
 const (
 	// itemBegin begins the call.
 	itemBegin itemKind = iota
-	// itemStep is a step that sends and receives no message. itemPublish is a publication.
+	// itemStep executes a step that sends and receives no message. itemPublish makes a publication.
 	itemStep
 	itemPublish
-	// itemSend and itemReceive are the work of a message at its two ends. itemCopy copies an unexpected message.
-	// itemPull copies a message from the sender's memory.
+	// itemSend and itemReceive process a message at its two ends. itemCopy copies an unexpected message. itemPull
+	// copies a message from the sender's memory.
 	itemSend
 	itemReceive
 	itemCopy
@@ -242,13 +243,13 @@ func (r *rank) send(to *rank, n, number int) {
 	r.transmit(msg, 0)
 }
 
-// reply sends a message about the data of p to the sender of p.
+// reply answers the message p: it sends a message about the same data to the sender of p.
 func (r *rank) reply(p *message, k kind) {
 	p.kind, p.from, p.to, p.bytes = k, p.to, p.from, 0
 	r.transmit(p, 0)
 }
 
-// post posts a receive, and matches it with an unexpected message if there is one.
+// post posts a receive. If an unexpected message matches it, the data of that message is copied or fetched.
 func (r *rank) post(peer, number int) {
 	msg := r.unexpected[peer]
 	switch {
@@ -335,7 +336,8 @@ func (r *rank) fetch(msg *message, number int) {
 
 // Flows.
 
-// beginFlow starts the step of a flow. It announces the data to the next rank.
+// beginFlow starts a step in which this rank forwards data while it receives it. First, it announces the data to the
+// next rank.
 func (r *rank) beginFlow(step *coll.Step, number int) {
 	f := &r.flow
 	f.step, f.number = *step, number
@@ -345,7 +347,8 @@ func (r *rank) beginFlow(step *coll.Step, number int) {
 	r.requestData()
 }
 
-// requestData asks the previous rank for data if that rank has announced data, and if this rank may send it on.
+// requestData asks the previous rank for data. It does so only when that rank has announced the data, and this rank may
+// send it on.
 func (r *rank) requestData() {
 	f := &r.flow
 	if f.number > 0 && f.step.Receives() && f.announced && (f.cleared || !f.step.Sends()) {

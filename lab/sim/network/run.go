@@ -17,8 +17,8 @@ type Result struct {
 	Events uint64
 }
 
-// distributions is the number of assignments of ranks to cores over which a result is averaged, for up to
-// distributedRanks ranks. For more ranks, there is a single assignment, which differs between hosts.
+// distributions is the number of random assignments of ranks to cores over which a result is averaged. It applies to up
+// to distributedRanks ranks. More ranks are simulated with a single assignment, which differs between hosts.
 const (
 	distributions    = 6
 	distributedRanks = 1024
@@ -92,7 +92,8 @@ func (m *machine) run(distribution uint64) (longest sim.Cycle, err error) {
 	return longest, nil
 }
 
-// mustShareCores reports whether a number of ranks on a host must share its cores.
+// mustShareCores reports whether the given number of ranks on a host exceeds the number of its cores, so that ranks
+// must share them.
 func (m *machine) mustShareCores(ranks int) bool { return m.Cores > 0 && ranks > m.Cores }
 
 // assignRanks assigns the ranks on a host to its cores if they must share them. The assignment is random, and cores

@@ -15,7 +15,7 @@ import (
 // MaxChosenRanks is the maximum number of ranks that Choose supports.
 const MaxChosenRanks = 1024
 
-// The lengths and segment sizes that Choose tries. All blocks of a call together are at most chooseBytes long.
+// The data lengths and segment sizes that Choose tries. All blocks of a call together have at most chooseBytes bytes.
 var (
 	chooseLengths  = []int{8, 64, 512, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 2 << 20}
 	chooseSegments = []int{choice.AutoSegment, 8 << 10, 64 << 10, 512 << 10}
@@ -48,7 +48,7 @@ func Choose(ctx context.Context, description *Description, fits []*Fit) (*collec
 	var all []ChoiceResult
 	for _, ranks := range PowersOfTwo(description.Ranks) {
 		cluster := description.communicator(ranks, fits)
-		// the class depends on hosts, not on communicators
+		// The class depends on all hosts of the cluster, even if a communicator uses only some of them.
 		class := choice.ClassOf(cluster.SharesMemory(), whole.Oversubscribed())
 		t := doc.Class(class)
 		if *t == nil {
@@ -142,8 +142,8 @@ func builtInChoice(c *network.Cluster, class choice.Class, of coll.Collective, n
 	return choice.Default().Choose(class, &call)
 }
 
-// hopeless is the ratio of estimates above which a choice is not tried: the choice's estimate divided by the smallest
-// one.
+// hopeless limits which choices are tried. A choice is skipped if its estimated time exceeds the smallest estimate by
+// more than this factor.
 const hopeless = 10
 
 // candidates returns the choices to try for a call. The choice of the built-in table is one of them.
@@ -179,7 +179,7 @@ func candidates(cluster *network.Cluster, of coll.Collective, n int, builtIn cho
 	return tried
 }
 
-// entryChoice returns the first choice of an entry for a length.
+// entryChoice returns the first choice that a table entry contains for a length.
 func entryChoice(e *collectives.Entry, n int) choice.Choice {
 	for _, d := range e.Decisions {
 		if d.MaxBytes == nil || n <= int(*d.MaxBytes) {
@@ -189,7 +189,7 @@ func entryChoice(e *collectives.Entry, n int) choice.Choice {
 	return choice.Choice{} // unreachable: the last decision covers all lengths
 }
 
-// Values of collectives.upstream, which are the schedules of upstream's compiler for FPGAs.
+// Values for the setting collectives.upstream. They are the schedules that upstream's compiler generates for FPGAs.
 var upstreams = [...]string{"flat", "tree"}
 
 // Upstream holds the predicted times of a collective with each schedule of upstream's compiler on FPGAs, in
@@ -202,7 +202,7 @@ type Upstream struct {
 	Tree       float64                `json:"tree_ns"`
 }
 
-// fpgaCall returns a call in which all ranks except rank 0 are FPGAs.
+// fpgaCall describes a call in which all ranks except rank 0 are FPGAs.
 func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
 	fpgas := make([]int, ranks-1)
 	for i := range fpgas {
@@ -214,8 +214,9 @@ func fpgaCall(of coll.Collective, ranks, n int) coll.Call {
 // fpgaAlgorithms lists the algorithms in which an FPGA executes one step at a time.
 var fpgaAlgorithms = [...]string{"flat", "toggle", "chain", "tree"}
 
-// ChooseUpstream returns the value of collectives.upstream that is faster on a cluster with FPGAs. It compares the
-// means of the logarithms of the times of all calls. The error is a *network.ClusterError or the error of ctx.
+// ChooseUpstream returns the value for the setting collectives.upstream that is faster on a cluster with FPGAs. It
+// compares the geometric means of the predicted times of all calls. The error is a *network.ClusterError or the error
+// of ctx.
 func ChooseUpstream(ctx context.Context, d *Description) (string, []Upstream, error) {
 	cluster := d.Cluster(d.Ranks, nil)
 	var all []Upstream

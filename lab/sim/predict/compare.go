@@ -8,10 +8,11 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// NearRatio is the maximum ratio of the time measured for a good choice to the fastest measured time.
+// NearRatio determines which choices count as good: those whose measured time is at most this factor times the fastest
+// measured time.
 const NearRatio = 1.25
 
-// Comparison compares the model with measurements of a class with one number of ranks.
+// Comparison compares the model with the measurements made for one class and number of ranks.
 type Comparison struct {
 	Class choice.Class `json:"class"`
 	Ranks int          `json:"ranks"`
@@ -31,7 +32,7 @@ type Comparison struct {
 	ratios []float64
 }
 
-// ComparisonReport is a comparison of all measurements with the model.
+// ComparisonReport holds the comparison of the model with all measurements.
 type ComparisonReport struct {
 	Parameters  []ClassParameters `json:"parameters"`
 	Comparisons []Comparison      `json:"comparisons"`
@@ -39,7 +40,8 @@ type ComparisonReport struct {
 	Cases       []ClassCases      `json:"cases"`
 }
 
-// ClassParameters holds the parameters fitted to a class, in nanoseconds. Deviation is copied from the Fit.
+// ClassParameters holds the model's parameters, in nanoseconds, that were fitted to the measurements of a class.
+// Deviation is copied from the Fit.
 type ClassParameters struct {
 	Class     choice.Class `json:"class"`
 	Deviation float64      `json:"deviation"`

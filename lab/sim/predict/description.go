@@ -40,7 +40,7 @@ type Speed struct {
 	Gbps    float64       `yaml:"gbps"`
 }
 
-// gapByte returns the time per byte in nanoseconds.
+// gapByte returns the time that a byte occupies the link, in nanoseconds.
 func (s *Speed) gapByte() float64 { return 8 / s.Gbps }
 
 // Links used by default.
@@ -49,7 +49,7 @@ var (
 	defaultUplink = Speed{time.Microsecond, 100}
 )
 
-// DefaultDescription returns a description with one rank on each host, and 10 Gb/s.
+// DefaultDescription describes a cluster with one rank on each host, and links of 10 Gb/s.
 func DefaultDescription(ranks int) *Description { return (&Description{Ranks: ranks}).withDefaults() }
 
 func (d *Description) withDefaults() *Description {
@@ -127,7 +127,8 @@ func Load(r io.Reader, name string) (*Description, error) {
 func (d *Description) HasFPGAs() bool { return d.Engine == engineFPGA }
 
 // Cluster returns a cluster of the given number of ranks, with as many ranks per host and hosts per switch as d
-// describes. Without fits, and for FPGAs, Software and FPGAParameters provide the parameters.
+// describes. The parameters come from fits. Without fits, or if there are FPGAs, they come from SoftwareParameters or
+// FPGAParameters.
 func (d *Description) Cluster(ranks int, fits []*Fit) network.Cluster {
 	perHost := ceilDiv(d.Ranks, d.Hosts)
 	cluster := network.Cluster{Ranks: ranks, PerHost: perHost, Cores: d.Cores, Parameters: SoftwareParameters()}
@@ -175,7 +176,7 @@ func applyFits(cluster *network.Cluster, fits []*Fit) {
 
 func ceilDiv(n, by int) int { return (n + by - 1) / by }
 
-// ErrFPGA reports that ranks on FPGAs do not use a table.
+// ErrFPGA is returned when a table is requested for ranks on FPGAs, which do not use one.
 var ErrFPGA = errors.New("ranks with FPGAs read no table: set collectives.upstream")
 
 // communicator returns a cluster of the given number of ranks, which form a communicator. The ranks are on one host if

@@ -12,16 +12,16 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-// elem is the size of an element in bytes.
+// elem is the size, in bytes, of an element of the data.
 const elem = 4
 
-// Bounds of the calls to which a class is fitted: the number of ranks, and bytes.
+// Limits of the calls to which the model of a class is fitted: the number of ranks, and the number of bytes.
 const (
 	fitRanks = 4
 	fitBytes = 512 << 10
 )
 
-// Case is a collective call with all choices measured for it. Times are in nanoseconds.
+// Case holds a collective call, with all choices that were measured for it. Times are in nanoseconds.
 type Case struct {
 	Collective collectives.Collective `json:"collective"`
 	Ranks      int                    `json:"ranks"`
@@ -32,7 +32,7 @@ type Case struct {
 	Predicted []float64       `json:"predicted_ns"`
 }
 
-// Fit is the model fitted to measurements of a class.
+// Fit holds the model as fitted to the measurements of a class.
 type Fit struct {
 	Class choice.Class
 	// Cores is the number of cores of the measured machine.
@@ -45,7 +45,7 @@ type Fit struct {
 	FittedRanks int
 }
 
-// ErrNotMeasured reports that a table contains no measurements.
+// ErrNotMeasured is returned for a table that contains no measurements.
 var ErrNotMeasured = errors.New("the table has no measurements with their machine: have zrlbench tune write one")
 
 // Fits fits the model to each class in a table. The error is ErrNotMeasured or the error of ctx.
@@ -151,7 +151,7 @@ func (f *Fit) computeDeviation(cases []Case, most float64) (float64, error) {
 	return sum, nil
 }
 
-// fittedParams returns the parameters on which calls of the class depend.
+// fittedParams returns the parameters that influence calls of the class, and can therefore be fitted to them.
 func (f *Fit) fittedParams() []*float64 {
 	host, link := &f.Parameters.Host, &f.Parameters.Network
 	all := []*float64{&host.Call, &host.Copy, &host.Reduce}
@@ -168,8 +168,8 @@ func (f *Fit) fittedParams() []*float64 {
 // steps lists the factors by which fit changes a parameter, from coarse to fine.
 var steps = [...]float64{2, 1.4, 1.15, 1.05}
 
-// Bounds of a fit: the number of rounds per step, and the smallest and the largest value of a parameter that affects
-// results.
+// Limits of a fit: the number of rounds with each factor, and the smallest and the largest value of a parameter that
+// affects results.
 const (
 	fitRounds         = 8
 	fitLeast, fitMost = 1e-3, 1e8

@@ -90,7 +90,7 @@ func (q *Request) point(algorithm *coll.Algorithm, ranks, n int) (Point, bool, e
 	return Point{collectives.Collective(of), ranks, n, by, r.Nanoseconds, r.Events}, err == nil, err
 }
 
-// mainLink returns the link that connects most ranks of a cluster, in the form used in tables.
+// mainLink returns the link that connects most ranks of a cluster, in the form in which tables describe links.
 func mainLink(c *network.Cluster) choice.Link {
 	l := &c.Network
 	if c.SharesMemory() {

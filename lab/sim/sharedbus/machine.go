@@ -6,7 +6,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/lab/sim"
 )
 
-// Costs are the costs of a processor's operations, in cycles.
+// Costs holds what the operations of a processor cost, in cycles.
 type Costs struct {
 	// Bus is the time for which an access holds the bus. Word is the additional processor time of an access.
 	Bus, Word sim.Cycle
@@ -22,7 +22,7 @@ type machine struct {
 	clock  sim.Clock
 	costs  Costs
 	memory []uint32
-	// block is the number of words in the block of a pair, which holds an envelope and data.
+	// block is the number of memory words reserved for each pair of processors. They hold an envelope and data.
 	block int
 	procs []*proc
 	// isBusBusy reports whether an access is in progress. last is the processor that made the last access.
@@ -30,7 +30,7 @@ type machine struct {
 	last      int
 }
 
-// proc is a processor. Its program is a sequence of actions, executed strictly in order.
+// proc models a processor. Its program is a sequence of actions, which it executes strictly in order.
 type proc struct {
 	machine *machine
 	rank    int

@@ -5,7 +5,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 )
 
-// rank is a processor's instance of the library. Its methods return false if the program must stop.
+// rank is the library's state on one processor. Its methods return false if the program must stop.
 type rank struct {
 	machine     *machine
 	rank, ranks int
@@ -15,18 +15,19 @@ type rank struct {
 	publications, callStart uint32
 }
 
-// Values of an envelope. Values greater than publicationBase contain the number of a publication.
+// Values that an envelope in memory can have. Values greater than publicationBase contain the number of a publication.
 const (
 	envelopeFree uint32 = iota
 	envelopeFull
 	publicationBase
 )
 
-// barrierAddr is the address at which processor 0 publishes that all processors have reached a barrier. The blocks
-// follow.
+// barrierAddr is the address at which processor 0 publishes that all processors have reached a barrier. The blocks for
+// pairs of processors follow it in memory.
 const barrierAddr = 0
 
-// envelopeAddr returns the address of the block of a pair. The block consists of an envelope and data.
+// envelopeAddr returns the address of the block for a sender and a receiver. A block begins with its envelope, which is
+// followed by data.
 func (r *rank) envelopeAddr(sender, receiver int) int {
 	at := receiver*(r.ranks-1) + sender
 	if sender > receiver {
@@ -35,7 +36,7 @@ func (r *rank) envelopeAddr(sender, receiver int) int {
 	return barrierAddr + 1 + at*r.machine.block
 }
 
-// publishAddr returns the address at which processor by publishes.
+// publishAddr returns the address at which the processor with number by makes its publications.
 func (r *rank) publishAddr(by int) int {
 	if by == 0 {
 		return r.envelopeAddr(0, 1)
@@ -45,7 +46,7 @@ func (r *rank) publishAddr(by int) int {
 
 func (r *rank) compute(cycles sim.Cycle) bool { return r.yield(action{cycles: cycles}) }
 
-// pollUntil polls an envelope until right returns true for its value, and then processes the envelope.
+// pollUntil polls an envelope until the function right returns true for its value. It then processes the envelope.
 func (r *rank) pollUntil(at int, right func(value uint32) bool) bool {
 	for found := false; !found; {
 		if !r.yield(action{r.machine.costs.Word, func() { found = right(r.machine.memory[at]) }}) {
@@ -61,7 +62,7 @@ func (r *rank) writeEnvelope(at int, value uint32) bool {
 		r.yield(action{r.machine.costs.Word, func() { r.machine.memory[at] = value }})
 }
 
-// moveWords reads or writes data in a block.
+// moveWords models the accesses that read or write the given number of words in a block.
 func (r *rank) moveWords(words int) bool {
 	for range words {
 		if !r.yield(action{r.machine.costs.Word, func() {}}) {
@@ -71,7 +72,7 @@ func (r *rank) moveWords(words int) bool {
 	return true
 }
 
-// eachPart calls f for each part of the words that fits into a block.
+// eachPart divides the given number of words into parts that fit into a block, and calls f for each part.
 func (r *rank) eachPart(words int, f func(words int) bool) bool {
 	for ; words > 0; words -= r.machine.block - 1 {
 		if !f(min(words, r.machine.block-1)) {
@@ -121,7 +122,7 @@ func (r *rank) awaitAll(count uint32) bool {
 	return true
 }
 
-// collective executes a collective call step by step, by a schedule of the engine.
+// collective executes a collective call step by step, following the schedule that the engine uses for it.
 func (r *rank) collective(of coll.Collective, name string, c coll.Call) bool {
 	var schedule coll.Schedule
 	c.Collective, c.Rank, c.Ranks = of, r.rank, r.ranks

@@ -23,10 +23,10 @@ const (
 	MaxProcessors = 16
 )
 
-// Program is one of the programs in the source.
+// Program is one of the programs that the source measures.
 type Program struct {
 	Name string
-	// Costs are the costs that Run uses by default.
+	// Costs holds the costs that the function Run uses by default.
 	Costs Costs
 	run   func(r *rank, n int) bool
 }
@@ -49,7 +49,7 @@ func BackSub() Program {
 	return Program{"backsub", Costs{busCycles, wordCycles, envelopeCycles, 925}, backsub}
 }
 
-// Result is the time that a program took.
+// Result holds the time that a simulated program took.
 type Result struct {
 	Cycles sim.Cycle
 	Events uint64

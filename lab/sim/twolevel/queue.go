@@ -26,7 +26,7 @@ const (
 // MaxLists is the maximum number of lists in a Queue.
 const MaxLists = ListEntries
 
-// Queue is a queue of posted receives or of unexpected messages. Their headers are the keys.
+// Queue models a queue of posted receives or of unexpected messages, with their headers as keys.
 type Queue struct {
 	clock sim.Clock
 	// commands holds the commands that have not begun yet.
@@ -43,14 +43,15 @@ type Queue struct {
 	isMoving, isBusy bool
 }
 
-// Command is an operation on a queue: if Insert is set, it appends an entry, and otherwise it removes the entry with
-// the header.
+// Command is an operation on a queue. It appends an entry if Insert is set; otherwise it removes the entry with the
+// given header.
 type Command struct {
 	Insert bool
 	Header uint64
 }
 
-// Outcome is the duration of a command. OK reports whether the command found its entry, or had space to insert it.
+// Outcome is the result of a command: its duration, and whether it succeeded. OK is true if the command found its
+// entry, or had space to insert it.
 type Outcome struct {
 	Cycles sim.Cycle
 	OK     bool
@@ -118,7 +119,7 @@ func (q *Queue) insert(header uint64) bool {
 	return true
 }
 
-// match completes a command after its search of the CAM.
+// match completes a command after the associative memory (CAM) has been searched.
 func (q *Queue) match(header uint64, end func(ok bool)) {
 	if i := slices.Index(q.cam, header); i >= 0 {
 		q.cam = slices.Delete(q.cam, i, i+1)
@@ -136,8 +137,8 @@ func (q *Queue) match(header uint64, end func(ok bool)) {
 	})
 }
 
-// search returns the list whose search finds the header first, and the number of elements compared there. If no list
-// contains the header, it returns −1 and the length of the longest list.
+// search returns the list in which a parallel search finds the header first, and the number of elements compared in
+// that list. If no list contains the header, it returns −1 and the length of the longest list.
 func (q *Queue) search(header uint64) (list, steps int) {
 	list = -1
 	for i := range q.lists {

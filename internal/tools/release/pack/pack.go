@@ -38,10 +38,10 @@ type Options struct {
 	Time time.Time
 }
 
-// commitDate is the only mtime in the configuration that is supported.
+// commitDate is the only value of the setting mtime that this package supports.
 const commitDate = "{{ .CommitDate }}"
 
-// ErrUnsupported reports a setting that goreleaser supports but this package does not.
+// ErrUnsupported is returned for a setting that goreleaser supports but this package does not.
 var ErrUnsupported = errors.New("only goreleaser itself can do that")
 
 // Make makes all packages and returns their paths.
