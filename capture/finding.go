@@ -27,7 +27,7 @@ func (t *Tracker) addMessageFinding(kind FindingKind, msg *message, format strin
 	})
 }
 
-// relateTo adds a message to those that the finding concerns. The given packets, if any, replace the finding's list of
+// relateTo adds a message to the list that the finding concerns. The given packets, if any, replace the finding's list of
 // packets.
 func (f *Finding) relateTo(m *message, packets ...int64) {
 	f.Messages = appendNew(f.Messages, m.ID)

@@ -120,7 +120,7 @@ func (c *Config) RanksWithLinks(given []int, set func(*LinkOptions)) []Rank {
 	return ranks
 }
 
-// ApplyTo returns a copy of base in which the values set in o replace those of base.
+// ApplyTo returns a copy of base in which the values set in o replace the values of base.
 func (o *LinkOptions) ApplyTo(base Link) Link {
 	if o.Profile != nil {
 		base.Profile = protocol.Profile(*o.Profile)

@@ -45,7 +45,7 @@ const (
 	Buffered
 	// ClearedToSend: the peer is ready to receive the payload of the Partial send ID.
 	ClearedToSend
-	// SendDone: send ID has ended, so its payload is no longer needed. The send failed if Err is not nil.
+	// SendDone: send ID is finished, so its payload is no longer needed. The send failed if Err is not nil.
 	SendDone
 	// RestingSendsDone: all resting sends (see RestSend) have failed with error Err.
 	RestingSendsDone

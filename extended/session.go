@@ -37,7 +37,7 @@ func (s *session) hasEnded(peer protocol.Session) bool {
 	return slices.Contains(s.endedSessions[:], peer)
 }
 
-// end records that the peer's session has ended.
+// end records the end of the peer's session.
 func (s *session) end() {
 	s.endedSessions[int(s.endedCount)%len(s.endedSessions)] = s.remote
 	s.endedCount++

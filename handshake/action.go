@@ -21,7 +21,7 @@ const (
 	// Copy: copy Payload to offset Offset of the buffer of receive ID. Payload is a part of the packet passed to the
 	// Pair, and valid only as long as that packet.
 	Copy
-	// SendDone and RecvDone: message ID has ended, so the Pair is ready for another message in the same direction. Err
+	// SendDone and RecvDone: message ID is finished, so the Pair is ready for another message in the same direction. Err
 	// is not nil if the message failed. Words is the size that the sender announced.
 	SendDone
 	RecvDone

@@ -33,7 +33,7 @@ func (c *jobCluster) forceUDP() {
 	})
 }
 
-// drainDelay is the time to wait for the last packets after a job has ended.
+// drainDelay is the time to wait for the last packets after the end of a job.
 const drainDelay = 200 * time.Millisecond
 
 // traceRecorder records the packets between the ranks of a job.

@@ -100,7 +100,7 @@ func (r *reduction) askProgram(operands, result []byte) error {
 	}
 }
 
-// Frame returns the REDUCE frame, or no frame if the call has ended.
+// Frame returns the REDUCE frame, or no frame if the call is complete.
 func (r *reduction) Frame(b []byte) (head, payload []byte, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

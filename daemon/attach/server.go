@@ -312,7 +312,7 @@ func (s *Server) acceptHello(
 	return ses, err
 }
 
-// allowedRanks returns those of the given ranks to which a program may attach.
+// allowedRanks returns the given ranks to which a program may attach.
 func (s *Server) allowedRanks(who wire.Credentials, ranks []int) []int {
 	var allowed []int
 	for _, rank := range ranks {

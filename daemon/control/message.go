@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// AnyRank, used as the local rank of a request, selects the lowest of the daemon's ranks that are configured with run:
+// AnyRank as the local rank of a request selects the lowest of the daemon's ranks that are configured with run:
 // host.
 const AnyRank = query.AnyRank
 

@@ -143,7 +143,7 @@ func (a *args) setTypes(i int, types []*datatype.Type) {
 	}
 }
 
-// translateConstants replaces the constants of package datatype with those of the ABI.
+// translateConstants replaces the constants of package datatype with the constants of the ABI.
 func (a *args) translateConstants(combiner datatype.Combiner, integers []int64) {
 	c := a.lib.abi.constants
 	last := len(integers) - 1

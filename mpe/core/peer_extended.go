@@ -12,8 +12,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// extendedLink connects this rank to a peer that uses the extended profile. It combines an extended.Conn with the
-// messages that the Conn transfers.
+// extendedLink connects this rank to a peer that uses the extended profile, by an extended.Conn and its messages.
 type extendedLink struct {
 	p    *peer
 	conn *extended.Conn // for events, call touchedConn instead
@@ -204,8 +203,7 @@ func (l *extendedLink) perform(packet *RxPacket) {
 	core.connActions.list = core.connActions.list[:0]
 }
 
-// unreachableReason returns the reason that an RxUnreachable packet contains, or "" for any other packet, including
-// nil.
+// unreachableReason returns the reason that an RxUnreachable packet contains, or "" for any other packet or nil.
 func unreachableReason(a *RxPacket) string {
 	if a == nil || a.Kind != RxUnreachable {
 		return ""

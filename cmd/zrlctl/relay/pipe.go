@@ -55,7 +55,7 @@ func (p *pipe) readLoop() {
 			return
 		}
 		if x.isLast {
-			// The source is not notified that this direction has ended, so all that it still sends is discarded.
+			// The source is not notified that this direction is closed, so all that it still sends is discarded.
 			_, _ = io.Copy(io.Discard, p.source)
 			return
 		}

@@ -20,7 +20,7 @@ type Digest struct {
 	Cycles []Cycle `json:"cycles"`
 	// Problems is sorted by severity, failures first.
 	Problems []Problem `json:"problems"`
-	// Hosts is the number of local ranks that are hosts, and StandIns the number of those that are stand-ins.
+	// Hosts is the number of local ranks that are hosts, and StandIns the number of stand-ins.
 	Hosts    int `json:"hosts"`
 	StandIns int `json:"stand_ins"`
 	// Ranks lists the local ranks in rank order.

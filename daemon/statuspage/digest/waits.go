@@ -31,7 +31,7 @@ type Wait struct {
 	// queued behind this message.
 	Retransmissions int `json:"retransmissions,omitempty"`
 	Queued          int `json:"queued,omitempty"`
-	// Cancelled is set for a send whose call has ended although its transfer continues.
+	// Cancelled is set for a send whose call is complete although its transfer continues.
 	Cancelled bool `json:"cancelled,omitempty"`
 	// LaterOperations is the number of operations of the same rank that were started later and wait for the same peer.
 	LaterOperations int `json:"also,omitempty"`
@@ -156,7 +156,7 @@ func collectWaits(s *state.Status) []Wait {
 }
 
 // oncePerPair keeps, of the sorted waits, only the first of each rank for each peer. It keeps a separate entry for
-// sends whose call has ended.
+// sends whose call is complete.
 func oncePerPair(ws []Wait) []Wait {
 	type key struct {
 		rank, peer int

@@ -152,7 +152,7 @@ func receiveUntil(fd int, deadline time.Time) bool {
 	return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait) == nil
 }
 
-// receive processes answers to echo requests until all have arrived or the deadline has passed.
+// receive processes answers to echo requests until all are received or the deadline has passed.
 func (s *echoSocket) receive(ctx context.Context, deadline time.Time) {
 	buf := make([]byte, 1<<16)
 	for !s.allAnswered() && ctx.Err() == nil {
