@@ -27,8 +27,8 @@ func (t *Tracker) addMessageFinding(kind FindingKind, msg *message, format strin
 	})
 }
 
-// relateTo adds a message to the list that the finding concerns. The given packets, if any, replace the finding's list of
-// packets.
+// relateTo adds a message to the list that the finding concerns. The given packets, if any, replace the finding's list
+// of packets.
 func (f *Finding) relateTo(m *message, packets ...int64) {
 	f.Messages = appendNew(f.Messages, m.ID)
 	if len(packets) > 0 {
