@@ -66,7 +66,7 @@ func TestIntegrity(t *testing.T) {
 			}
 		})
 	}
-	faults := []string{"reset 0.1%", "close 0.05%", "delay 50us~500us", "from 0 after 200ms for 300ms partition"}
+	faults := []string{"reset 0.1%", "close 0.05%", "delay 50us~500us", "from 0 after 50ms for 300ms partition"}
 	t.Run("extended/tcp", func(t *testing.T) {
 		x := newIntegrity(t, "tcp", 4, append(faults, "corrupt 0.01%")...)
 		x.extended(messages)
