@@ -164,7 +164,7 @@ func (l *liveReader) Next(rec *pcapng.Record) error {
 	}
 }
 
-// stamp returns the kernel's time stamp of a packet, or the current time if there is none.
+// stamp returns the kernel's timestamp of a packet. Without a timestamp, it returns the current time.
 func stamp(oob []byte) time.Time {
 	if len(oob) >= unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))) {
 		ts := (*unix.Timespec)(unsafe.Pointer(&oob[unix.CmsgSpace(0)]))

@@ -92,7 +92,8 @@ func TestTooLittleRecorded(t *testing.T) {
 // TestWriterKeepsTheLength: when a truncated packet is written to a file, the file contains its original length.
 func TestWriterKeepsTheLength(t *testing.T) {
 	for _, snap := range []int{74, 1 << 17} {
-		src, err := capture.Options{}.NewReader(bytes.NewReader(offloaded(capturetest.Ethernet).Truncate(snap).Pcap(capturetest.Format{})), "test")
+		recording := offloaded(capturetest.Ethernet).Truncate(snap).Pcap(capturetest.Format{})
+		src, err := capture.Options{}.NewReader(bytes.NewReader(recording), "test")
 		if err != nil {
 			t.Fatal(err)
 		}

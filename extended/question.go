@@ -49,7 +49,7 @@ type reporting struct {
 	receivedUnits [MaxReport / reportUnit / 64]uint64
 	missingUnits  int
 
-	// peerQuestion is the number of the peer's question that AnswerReport will answer, or 0 if there is none. Further
+	// peerQuestion is the number of the peer's question that AnswerReport will answer, or 0. Further
 	// questions are ignored until the time ignoreUntil.
 	peerQuestion uint32
 	ignoreUntil  Instant

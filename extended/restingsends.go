@@ -57,7 +57,7 @@ func (s *sending) wake(number uint32) *outbound {
 	return message
 }
 
-// findAnnounced returns the announced send to which an answer from the peer refers, or nil if there is none.
+// findAnnounced returns the announced send to which an answer from the peer refers, or nil.
 func (s *sending) findAnnounced(h *protocol.ExtHeader) *outbound {
 	if m := s.byNumber.get(h.Message); m != nil {
 		return m

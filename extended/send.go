@@ -128,7 +128,7 @@ func (s *sending) insert(message *outbound) {
 	s.count++
 }
 
-// find returns the pending send with the given ID, or nil if there is none.
+// find returns the pending send with the given ID, or nil.
 func (s *sending) find(id ID) *outbound {
 	if m := s.newest; m != nil && m.op.ID == id {
 		return m

@@ -11,7 +11,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// maxRecvErrors is how many consecutive errors Recv ignores if they concern earlier datagrams.
+// maxRecvErrors is the number of consecutive errors that Recv ignores if they concern earlier datagrams.
 const maxRecvErrors = 16
 
 // Recv waits for datagrams and returns their number. The kind of each is mpe.RxDatagram, or mpe.RxTruncated if the

@@ -111,7 +111,7 @@ type event struct {
 	kind  uint64
 	track uint64
 	name  string
-	// flow is the number of the arrow that starts or ends at the slice, or 0 if there is none.
+	// flow is the number of the arrow that starts or ends at the slice, or 0.
 	flow  uint64
 	value int64        // of a counter
 	notes []annotation // of a slice

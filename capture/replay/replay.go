@@ -31,7 +31,7 @@ type Config struct {
 	FullSpeed bool
 	// Timeout is the time to wait for a packet from the peer, in addition to the recorded delay.
 	Timeout time.Duration
-	// Linger is how long to wait at the end for packets that are not in the recording.
+	// Linger is the time to wait at the end for packets that are not in the recording.
 	Linger time.Duration
 	// Profile is the dialect of the headers.
 	Profile protocol.Profile
@@ -46,7 +46,7 @@ type Result struct {
 	// ReceiveBuffer is the size in bytes of the receive buffer that the kernel granted when udp.DefaultReceiveBuffer
 	// was requested. The kernel drops datagrams that do not fit in the buffer.
 	ReceiveBuffer int `json:"receive_buffer"`
-	// Difference is the first difference from the recording, or nil if there is none.
+	// Difference is the first difference from the recording, or nil.
 	Difference *Difference `json:"difference,omitempty"`
 }
 

@@ -177,7 +177,7 @@ type Files struct {
 	Open  int    `json:"open"`
 }
 
-// findByAddress returns the interface that has an address, or nil if there is none.
+// findByAddress returns the interface that has an address, or nil.
 func (f *Facts) findByAddress(a netip.Addr) *Interface {
 	for i := range f.Interfaces.Value {
 		for _, own := range f.Interfaces.Value[i].Addresses {

@@ -14,7 +14,7 @@ type call struct {
 	count uint32 // words
 }
 
-// feedback is the MPE's report to the wrapper about how a call has ended.
+// feedback is the MPE's report to the wrapper of the result of a call.
 type feedback uint8
 
 const (

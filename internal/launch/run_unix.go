@@ -31,9 +31,9 @@ var Signals = []os.Signal{
 
 // Time limits that apply while a job ends.
 const (
-	// endTime is how long ranks may take to exit after they have received a signal.
+	// endTime is the time that ranks may take to exit after a signal.
 	endTime = time.Second
-	// outputTime is how long children of ranks may continue to print, and take to exit, after the last rank has exited.
+	// outputTime is the time that children of ranks may continue to print, and take to exit, after the last rank exits.
 	outputTime = time.Second
 	// closeTime limits the time between the last line that a rank sends to its launcher and the rank's exit.
 	closeTime = time.Second

@@ -63,8 +63,8 @@ const (
 	// which callers read the clock to postpone it, if each of these polls found something immediately.
 	maxPostpone   = 16 * time.Millisecond
 	postponePolls = 16
-	// awayTime is how long ago a caller must last have read the clock for callers to count as away, that is, as no
-	// longer polling.
+	// awayTime is the time after which callers count as away, that is, as no longer polling, if none of them has read
+	// the clock.
 	awayTime = time.Millisecond
 )
 

@@ -14,7 +14,7 @@ import (
 )
 
 // readFrames handles frames from the daemon. It returns wire.ErrNoData when no complete frame is available, and another
-// error when the connection has ended. Only the polling goroutine may call it.
+// error when the connection is closed. Only the polling goroutine may call it.
 func (c *Client) readFrames() (frames int, err error) {
 	for {
 		if err = c.reader.FrameReady(); err == nil {

@@ -155,7 +155,7 @@ func (x *Execution) messageTag() int {
 	return 1 + int((epoch+uint64(x.Tag)-1)%Tags)
 }
 
-// agreement returns the agreement of the call's communicator, or nil if there is none.
+// agreement returns the agreement of the call's communicator, or nil.
 func (x *Execution) agreement() *agreement {
 	if x.agreed != nil {
 		return x.agreed

@@ -16,7 +16,7 @@ func (q *queue) restore(key, seq uint64) Handle {
 	return Handle{seq: seq, index: i, gen: q.gen}
 }
 
-// youngestUpTo returns the youngest entry whose sequence number is at most seq, or 0 if there is none.
+// youngestUpTo returns the youngest entry whose sequence number is at most seq, or 0.
 func (q *queue) youngestUpTo(seq uint64) uint32 {
 	if seq < q.nodeAt(q.oldest()).seq {
 		return 0

@@ -21,7 +21,7 @@ const (
 	slotsLen = advertSlots * slotLen
 	// advertBit is set in the length of a record if an advertised buffer follows the header.
 	advertBit = 1 << 30
-	// statesPerAdvert is how many consecutive values of a slot's state belong to one advertised buffer.
+	// statesPerAdvert is the number of consecutive values of a slot's state that one advertised buffer uses.
 	statesPerAdvert = 4
 )
 

@@ -135,7 +135,7 @@ func failed(root string, by []test, settings ...string) (string, error) {
 		if bytes.Contains(out, []byte("[build failed]")) {
 			return "", fmt.Errorf("it does not compile:\n%s", out)
 		}
-		// A test that has no timeout of its own may just be slow.
+		// A test without a -timeout flag may just be slow.
 		if bytes.Contains(out, []byte("panic: test timed out")) && !slices.Contains(t.args, "-timeout") {
 			return "", fmt.Errorf("%s does not end", t.name)
 		}
