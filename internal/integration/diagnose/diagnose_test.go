@@ -123,7 +123,6 @@ type results struct {
 	// and longer the lists with a cause that was true in no such run. decidable counts answers whose evidence has a
 	// single class, and decided the right ones among them.
 	longer, lists, decided, decidable map[string]int
-	first                             map[string][]int
 }
 
 func newResults(all []answer) *results {
@@ -132,7 +131,6 @@ func newResults(all []answer) *results {
 		runs:   map[string]map[uint64]bool{},
 		real:   map[string]map[string]bool{},
 		longer: map[string]int{}, lists: map[string]int{}, decided: map[string]int{}, decidable: map[string]int{},
-		first: map[string][]int{},
 	}
 	for i := range all {
 		a := &all[i]
