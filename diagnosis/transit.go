@@ -222,7 +222,8 @@ func (l *pairLink) explainExtended() *Finding {
 }
 
 // explainLoss explains a wait caused by missing packets from one side. packet is their type, or 0 for packets of all
-// types. seconds is the time for which they have been missing. long is set if some paths do not carry packets of their length.
+// types. seconds is the time for which they have been missing. long is set if some paths do not carry packets of their
+// length.
 func (l *pairLink) explainLoss(s side, packet protocol.Type, seconds float64, long bool) *Finding {
 	what := "packets"
 	if packet != 0 {

@@ -19,7 +19,8 @@ const (
 	// reads from the link that last delivered data, and asks the epoll instance about the rest, so that its cost does
 	// not depend on the number of ranks.
 	nearLinks = 2
-	// nearStreak is the number of consecutive polls of the nearest link that may succeed before the other links are checked.
+	// nearStreak is the number of consecutive polls of the nearest link that may succeed before the other links are
+	// checked.
 	nearStreak = 8
 	// readyLinks is the maximum number of ready links that one epoll_wait reports.
 	readyLinks = 32
