@@ -17,7 +17,7 @@ import (
 
 // maxKeys is the maximum number of keys with a value in the schema. Every new key has to be explained, tested and
 // maintained.
-const maxKeys = 64
+const maxKeys = 65
 
 // schemaKeys returns the keys of the schema that have a value, such as "log.level", and the number of their places. The
 // prefix "ranks" is omitted, and so is "link" or "defaults" from the options of a link, which are the same in both

@@ -14,6 +14,8 @@ type Link struct {
 	// Profile is the dialect of the header.
 	Profile   protocol.Profile
 	Transport Transport
+	// Path is the way of datagrams between the rank and its network device.
+	Path Path
 	// OnPartial is the action when a fragmented message is not acknowledged. A retransmission may corrupt the message
 	// in a deployed FPGA.
 	OnPartial OnPartial
@@ -44,6 +46,19 @@ const (
 	TransportSHM = state.TransportSHM
 )
 
+// Path is the way of datagrams between a rank and its network device.
+type Path string
+
+// The values of Path.
+const (
+	// PathKernel is the UDP socket of the kernel.
+	PathKernel Path = "kernel"
+	// PathXDP is an AF_XDP socket, past the kernel's network stack.
+	PathXDP Path = "xdp"
+	// PathAuto is PathXDP if the host supports and permits it, and no packet filter applies, and otherwise PathKernel.
+	PathAuto Path = "auto"
+)
+
 // OnPartial is the action to take when a fragmented message is not acknowledged.
 type OnPartial string
 
@@ -68,6 +83,7 @@ type Deadlines struct{ Clear, Ack, Data time.Duration }
 type LinkOptions struct {
 	Profile         *Profile        `yaml:"profile,omitempty"`
 	Transport       *Transport      `yaml:"transport,omitempty"`
+	Path            *Path           `yaml:"path,omitempty"`
 	OnPartial       *OnPartial      `yaml:"on_partial,omitempty"`
 	MaxMessageWords *int            `yaml:"max_message_words,omitempty"`
 	MaxDatagram     *int            `yaml:"max_datagram,omitempty"`
@@ -126,6 +142,7 @@ func (o *LinkOptions) ApplyTo(base Link) Link {
 		base.Profile = protocol.Profile(*o.Profile)
 	}
 	override(&base.Transport, o.Transport)
+	override(&base.Path, o.Path)
 	override(&base.OnPartial, o.OnPartial)
 	override(&base.MaxMessageWords, o.MaxMessageWords)
 	override(&base.MaxDatagram, o.MaxDatagram)

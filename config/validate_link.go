@@ -27,6 +27,9 @@ func (o *LinkOptions) validate(problems *strictyaml.Problems, key string) {
 	if o.Transport != nil {
 		checkOneOf(problems, key+".transport", *o.Transport, TransportUDP, TransportTCP, TransportSHM)
 	}
+	if o.Path != nil {
+		checkOneOf(problems, key+".path", *o.Path, PathKernel, PathXDP, PathAuto)
+	}
 	if o.OnPartial != nil {
 		checkOneOf(problems, key+".on_partial", *o.OnPartial, PartialError, PartialRetransmit)
 	}

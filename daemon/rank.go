@@ -37,7 +37,7 @@ type localRank struct {
 func newLocalRank(log *zap.Logger, cfg *config.Config, rank *config.Rank, failureLimit time.Duration) (*localRank,
 	error) {
 	planned, err := node.Plan(cfg, rank)
-	planned.Attached = true
+	planned.Attached, planned.OpenPath = true, openPath
 	r := &localRank{Rank: planned, cfg: rank}
 	errs := []error{err}
 	if rank.Run == config.RunStandin {

@@ -209,6 +209,14 @@ func (l *rankSample) collectState(out chan<- prometheus.Metric) {
 		out <- offloadEnabled.gauge(boolToFloat(offload.Segmentation), l.rank, "segmentation")
 		out <- offloadEnabled.gauge(boolToFloat(offload.Coalescing), l.rank, "coalescing")
 	}
+	if path := l.state.Path; path != nil {
+		out <- offloadEnabled.gauge(boolToFloat(path.Error == ""), l.rank, "xdp")
+		out <- pathDatagrams.counterAt(l.createdAt, path.Sent, l.rank, "sent")
+		out <- pathDatagrams.counterAt(l.createdAt, path.Received, l.rank, "received")
+		out <- pathDatagrams.counterAt(l.createdAt, path.Bypassed, l.rank, "bypassed")
+		out <- pathDrops.counterAt(l.createdAt, path.Corrupt, l.rank, "corrupt")
+		out <- pathDrops.counterAt(l.createdAt, path.Full, l.rank, "full")
+	}
 	out <- attachedPrograms.gauge(float64(len(l.state.Attached)), l.rank)
 	if l.state.Kernel != "" {
 		out <- kernelUp.gauge(boolToFloat(l.state.KernelState == state.KernelRunning), l.rank, l.state.Kernel)

@@ -113,6 +113,7 @@ func example() Source {
 				return state.RankInfo{
 					Rank: 0, Attached: make([]state.Program, 1), SocketDrops: new(uint64(5)), ReceiveBuffer: 1 << 20,
 					Offload: &state.Offload{Batches: true, Coalescing: true},
+					Path:    &state.Path{Device: "eth0", Sent: 8, Received: 9, Bypassed: 1, Corrupt: 2, Full: 3},
 				}
 			}},
 			{Engine: standin, Recorder: phases.NewRecorder(1, manyPeers(1), 2), State: func() state.RankInfo {

@@ -97,6 +97,10 @@ var (
 		"Size of the receive buffer of the socket.", "rank")
 	offloadEnabled = newFamily("zrlmpi_offload_enabled", gauge,
 		"Offload feature enabled (1) or not (0).", "rank", "feature")
+	pathDatagrams = newFamily("zrlmpi_xdp_datagrams_total", counter,
+		"Datagrams sent and received by AF_XDP, and bypassed: left to the socket.", "rank", "direction")
+	pathDrops = newFamily("zrlmpi_xdp_drops_total", counter,
+		"Datagrams dropped by AF_XDP: frame corrupt, or ring full.", "rank", "reason")
 	attachedPrograms = newFamily("zrlmpi_attached_programs", gauge,
 		"Programs attached to the rank.", "rank")
 	kernelUp = newFamily("zrlmpi_kernel_up", gauge,

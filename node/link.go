@@ -101,7 +101,7 @@ func rulesFor(r *config.Rank) handshake.PeerRules {
 func builtIn(cfg *config.Config, remote *config.Rank, rules handshake.PeerRules) config.Link {
 	t := handshake.DefaultTiming(rules)
 	l := config.Link{
-		Profile: protocol.CloudFPGA, OnPartial: config.PartialError, WarnAfter: warnAfter,
+		Profile: protocol.CloudFPGA, Path: config.PathKernel, OnPartial: config.PartialError, WarnAfter: warnAfter,
 		Deadlines: config.Deadlines{Clear: t.ClearDeadline, Ack: t.AckDeadline, Data: t.DataDeadline},
 	}
 	setExtendedBuiltIn(&l, cfg)

@@ -23,6 +23,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
 	"github.com/zrlmpi/zrlmpid/transport/shm"
+	"github.com/zrlmpi/zrlmpid/udp"
 )
 
 // Rank is a local rank. Plan makes it from a configuration, Bind binds its sockets, and Start starts its engine.
@@ -45,6 +46,10 @@ type Rank struct {
 	// tools find the ranks. It is empty if the rank is not part of a job. It must be set before Bind.
 	Directory string
 
+	// OpenPath returns the function that opens a path past the kernel's socket, for PathXDP or PathAuto. If it is nil,
+	// this process does not support such paths. It must be set before Bind.
+	OpenPath func(config.Path) udp.OpenPath
+
 	// Describe adds the kernel and the programs that use the rank to the rank's state. If it is nil, this process is
 	// the rank's program. It must be set before Start.
 	Describe func(*state.RankInfo, state.Detail)
@@ -62,6 +67,9 @@ type Rank struct {
 
 	// skipSharedMemory is set if the observer ignores messages through shared memory.
 	skipSharedMemory bool
+
+	// pathError is the reason why the rank uses only the kernel's socket although a link is configured otherwise.
+	pathError error
 
 	// boundSocket is a socket already bound to the rank's address, nil if Bind must bind one.
 	boundSocket *net.UDPConn

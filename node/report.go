@@ -81,6 +81,7 @@ func (r *Rank) Info(depth state.Detail) state.RankInfo {
 			rankInfo.SocketDrops = &n
 		}
 		rankInfo.Offload = offloadState(u.Offload())
+		rankInfo.Path = r.pathState()
 	}
 	if depth == state.DetailFull {
 		rankInfo.Transports, rankInfo.Oversubscribed = r.sockets.transports(), r.Oversubscribed()
@@ -101,6 +102,14 @@ func offloadState(o udp.Offload) *state.Offload {
 		s.Refused = append(s.Refused, state.OffloadRefused{Peer: refused.Peer, Error: refused.Err.Error()})
 	}
 	return s
+}
+
+// pathState describes the path of the rank's datagrams, or returns nil if only the kernel's socket is configured.
+func (r *Rank) pathState() *state.Path {
+	if r.pathError != nil {
+		return &state.Path{Error: r.pathError.Error()}
+	}
+	return r.sockets.udp.Path()
 }
 
 // State returns the state of the rank.

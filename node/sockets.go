@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"net/netip"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -31,7 +33,7 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 				return err
 			}
 		}
-		r.sockets.udp, err = udp.Listen(udp.Config{
+		udpConfig := udp.Config{
 			Rank: r.Self.Rank, Map: m, Socket: r.boundSocket, ReceiveBuffer: int(cfg.Limits.ReceiveBuffer),
 			NoOffload: cfg.Limits.Offload == config.OffloadOff, Impair: faults,
 			Large: func(peer int) bool {
@@ -41,8 +43,8 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 				p := r.Links()[peer].Pace
 				return udp.Pacing{PerDatagram: p.PerDatagram, OverWords: uint32(p.OverWords)}
 			},
-		})
-		if err != nil {
+		}
+		if r.sockets.udp, err = r.listenUDP(&udpConfig); err != nil {
 			return err
 		}
 	}
@@ -73,6 +75,50 @@ func (r *Rank) Bind(m *rankmap.Map) (err error) {
 		})
 	}
 	return err
+}
+
+// listenUDP opens the rank's UDP transport, with a path past the kernel's socket if a link is configured to use one.
+func (r *Rank) listenUDP(cfg *udp.Config) (*udp.Conn, error) {
+	path := r.configuredPath()
+	if path == config.PathKernel {
+		return udp.Listen(*cfg)
+	}
+	switch {
+	case cfg.Impair != nil:
+		r.pathError = errors.New("faults are injected into the kernel's socket only")
+	case r.OpenPath == nil:
+		r.pathError = errors.New("only the ranks of a zrlmpid on Linux can use AF_XDP")
+	default:
+		byPath, open := *cfg, r.OpenPath(path)
+		byPath.UsesPath = func(peer int) bool { return r.Links()[peer].Path != config.PathKernel }
+		byPath.OpenPath = func(local netip.AddrPort, peers []netip.AddrPort) (opened udp.Path, err error) {
+			opened, r.pathError = open(local, peers)
+			return opened, r.pathError
+		}
+		conn, err := udp.Listen(byPath)
+		if r.pathError == nil {
+			return conn, err
+		}
+	}
+	if path == config.PathXDP {
+		return nil, fmt.Errorf("rank %d: path: xdp is not possible: %w; use path: auto or kernel", r.Self.Rank, r.pathError)
+	}
+	return udp.Listen(*cfg)
+}
+
+// configuredPath returns PathXDP if a link over UDP requires it, PathAuto if a link allows it, and PathKernel otherwise.
+func (r *Rank) configuredPath() config.Path {
+	path := config.PathKernel
+	for _, l := range r.Links() {
+		switch {
+		case l.Transport != config.TransportUDP:
+		case l.Path == config.PathXDP:
+			return config.PathXDP
+		case l.Path == config.PathAuto:
+			path = config.PathAuto
+		}
+	}
+	return path
 }
 
 // CheckTLS checks the TLS files of the rank if one of its links needs them. The rank need not be bound.

@@ -49,6 +49,10 @@ type Config struct {
 	// Impair injects faults into the datagrams to and from peers. If it is not nil, each datagram is sent and received
 	// by a separate system call.
 	Impair *impair.Impairer
+	// OpenPath, if it is not nil, opens a path past the kernel's socket. UsesPath reports whether datagrams to a peer may
+	// use it; if it is nil, all may.
+	OpenPath OpenPath
+	UsesPath func(peer int) bool
 	// Pace returns the pacing of messages to a peer. The sending goroutine calls it for every DATA message. If Pace is
 	// nil, messages are not paced.
 	Pace func(peer int) Pacing

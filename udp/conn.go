@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/bindfault"
 	"github.com/zrlmpi/zrlmpid/transport/rankmap"
@@ -51,8 +52,11 @@ var (
 // Listen opens a Conn bound to the rank's IP address and port in the rank map. It returns a *ListenError if that
 // address is not available.
 func Listen(cfg Config) (*Conn, error) {
-	if cfg.Impair != nil {
+	switch {
+	case cfg.Impair != nil:
 		return listen(cfg, newImpairedSocket)
+	case cfg.OpenPath != nil:
+		return listen(cfg, openPathSocket)
 	}
 	return listen(cfg, newSocket)
 }
@@ -141,6 +145,15 @@ func (c *Conn) LongestDatagram(peer int) int {
 // ReceiveBuffer returns the requested and the granted size of the receive buffer, in bytes. Datagrams that do not fit
 // into the buffer are lost silently. On Linux, the sysctl net.core.rmem_max limits the size.
 func (c *Conn) ReceiveBuffer() (asked, granted int) { return c.requestedBuffer, c.grantedBuffer }
+
+// Path returns the state of the path past the kernel's socket, or nil if Config.OpenPath is nil.
+func (c *Conn) Path() *state.Path {
+	s, ok := c.sock.(interface{ pathState() *state.Path })
+	if !ok {
+		return nil
+	}
+	return s.pathState()
+}
 
 // Close closes the socket. A pending Recv returns mpe.ErrTransportClosed.
 func (c *Conn) Close() error { return c.sock.close() }

@@ -83,6 +83,8 @@ func (s *mmsgSocket) poll(in []incoming) (int, error) {
 
 func (s *mmsgSocket) isDrained() bool { return s.in.next == s.in.received }
 
+func (s *mmsgSocket) sleep() bool { return s.isDrained() }
+
 func (s *mmsgSocket) pollFD() int { return s.fd }
 
 // recvmmsg receives available datagrams into the slots. Unless the last polls found datagrams, it receives a single

@@ -59,6 +59,7 @@ func (s *plainSocket) poll([]incoming) (int, error)                        { ret
 func (s *plainSocket) pollInto([]incoming, int, []byte) (int, error)       { return 0, nil }
 func (s *plainSocket) peek([]byte) (n int, from netip.AddrPort, err error) { return 0, from, nil }
 func (s *plainSocket) isDrained() bool                                     { return true }
+func (s *plainSocket) sleep() bool                                         { return true }
 func (s *plainSocket) pollFD() int                                         { return -1 }
 
 func (s *plainSocket) recv(in []incoming) (int, error) {

@@ -85,7 +85,7 @@ func (c *Conn) recvError(err error) error {
 func (c *Conn) Wakeup() int { return c.sock.pollFD() }
 
 // Sleep reports whether the caller may sleep: Poll has returned all datagrams that it received from the system.
-func (c *Conn) Sleep() bool { return c.sock.isDrained() }
+func (c *Conn) Sleep() bool { return c.sock.sleep() }
 
 func (c *Conn) newRxPacket(in *incoming) mpe.RxPacket {
 	packet := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), SourceAddr: in.from, Bytes: in.bytes,

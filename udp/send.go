@@ -162,9 +162,9 @@ func (c *fragmenter) nextDatagram(out *outgoing) bool {
 		return false
 	}
 	n := c.shape.PayloadAt(c.offset, c.total)
-	*out = outgoing{peer: c.peer, unsegmented: c.unsegmented}
+	*out = outgoing{peer: c.peer, unsegmented: c.unsegmented, position: laterInMessage}
 	if !c.headerSent {
-		out.parts[0] = c.header
+		out.parts[0], out.position = c.header, firstOfMessage
 		c.headerSent = true
 	}
 	// The bytes after the payload are padding.

@@ -27,8 +27,8 @@ type socket interface {
 	// recv waits for datagrams and returns the number of entries of in that it has set. Without an error, it sets at
 	// least one. The bytes are valid until the next call.
 	recv(in []incoming) (int, error)
-	// poll is like recv, but returns 0 if no datagram is available. poll, pollInto, peek, isDrained and pollFD are
-	// called only if capabilities.canPoll is set.
+	// poll is like recv, but returns 0 if no datagram is available. poll, pollInto, peek, isDrained, sleep and pollFD
+	// are called only if capabilities.canPoll is set.
 	poll(in []incoming) (int, error)
 	// pollInto is like poll, but if possible it puts the bytes of a datagram that follow the first head bytes into buf,
 	// and the bytes of coalesced datagrams in order.
@@ -39,6 +39,8 @@ type socket interface {
 	peek(head []byte) (int, netip.AddrPort, error)
 	// isDrained reports whether all datagrams received from the system have been returned.
 	isDrained() bool
+	// sleep is like isDrained. The caller will wait until pollFD is readable before it polls again.
+	sleep() bool
 	// pollFD returns the file descriptor that becomes readable when a datagram arrives.
 	pollFD() int
 	// close closes the socket. All calls of send and recv, including calls in progress, return net.ErrClosed.
@@ -66,7 +68,19 @@ type outgoing struct {
 	unsegmented bool
 	// mode is equal for all datagrams in one call of send.
 	mode sendMode
+	// position is the position in a message of several datagrams.
+	position position
 }
+
+// position is the position of a datagram in a message.
+type position uint8
+
+const (
+	// onlyDatagram is a message by itself, or needs no order.
+	onlyDatagram position = iota
+	firstOfMessage
+	laterInMessage
+)
 
 // sendMode determines what happens to datagrams that are too long for the path.
 type sendMode uint8

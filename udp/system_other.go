@@ -14,6 +14,11 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, _ *Config) (socket, er
 	return newPlainSocket(conn, peers)
 }
 
+// openPathSocket returns an error, because only Linux has sockets that wait for several descriptors at once.
+func openPathSocket(*net.UDPConn, []netip.AddrPort, *Config) (socket, error) {
+	return nil, errors.ErrUnsupported
+}
+
 // SetReceiveBuffer requests a receive buffer of the given size in bytes for a rank's socket, and halves the size until
 // the system accepts it. It returns the accepted size.
 func SetReceiveBuffer(conn *net.UDPConn, size int) (granted int, err error) {

@@ -1,6 +1,9 @@
 package state
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Rank is the state of a rank.
 type Rank struct {
@@ -34,6 +37,9 @@ type RankInfo struct {
 	SocketDrops *uint64 `json:"-"`
 	// Offload describes how the kernel offloads work for the rank's UDP socket. It is nil without a UDP socket.
 	Offload *Offload `json:"offload,omitempty"`
+	// Path describes the path past the kernel's network stack. It is nil if no link of the rank is configured to use
+	// it.
+	Path *Path `json:"path,omitempty"`
 	// Ring is the size, in bytes, of each ring buffer to a peer that shares memory with the rank. It is 0 if there is
 	// no such peer.
 	Ring int `json:"shm_ring"`
@@ -77,6 +83,53 @@ type OffloadRefused struct {
 	Peer int `json:"peer"`
 	// Error is the kernel's error.
 	Error string `json:"error"`
+}
+
+// Path describes how a rank sends and receives datagrams past the kernel's network stack (AF_XDP).
+type Path struct {
+	// Error is the reason why the rank uses only the kernel's socket. If it is not empty, all other fields are zero.
+	Error string `json:"error,omitempty"`
+	// Device is the name of the network device, and Driver that of its driver.
+	Device string `json:"device,omitempty"`
+	Driver string `json:"driver,omitempty"`
+	// Generic means that datagrams are taken from the kernel's buffers because the driver does not support XDP.
+	// ZeroCopy means that the device reads and writes the memory of the rank itself.
+	Generic  bool `json:"generic"`
+	ZeroCopy bool `json:"zero_copy"`
+	// Queues is the number of receive queues.
+	Queues int `json:"queues"`
+	// Sent and Received count datagrams that used the path, and Bypassed datagrams left to the kernel's socket because
+	// they did not fit into a frame.
+	Sent     uint64 `json:"sent"`
+	Received uint64 `json:"received"`
+	Bypassed uint64 `json:"bypassed"`
+	// Corrupt counts received frames with a wrong checksum or for another hardware address. Full counts datagrams that
+	// the kernel dropped because the rank read too slowly.
+	Corrupt uint64 `json:"corrupt"`
+	Full    uint64 `json:"full"`
+	// ByKernel lists the peers to which datagrams are sent by the kernel's socket.
+	ByKernel []PathRefusal `json:"by_kernel,omitempty"`
+}
+
+// Text describes the path in a few words.
+func (p *Path) Text() string {
+	how := "copy"
+	switch {
+	case p.ZeroCopy:
+		how = "zero copy"
+	case p.Generic:
+		how = "generic"
+	}
+	return fmt.Sprintf("AF_XDP on %s (%s, %s)", p.Device, p.Driver, how)
+}
+
+// PathRefusal is the reason why the path does not carry datagrams to a peer.
+type PathRefusal struct {
+	Peer   int    `json:"peer"`
+	Reason string `json:"reason"`
+	// Unresolved means that the kernel does not know the hardware address of the next hop. It resolves the address when
+	// the first datagram is sent.
+	Unresolved bool `json:"unresolved,omitempty"`
 }
 
 // Program is a program attached to a rank.

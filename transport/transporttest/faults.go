@@ -22,7 +22,7 @@ func (k Kind) testUnknownSource(t *testing.T) {
 }
 
 func (k Kind) testClose(t *testing.T) {
-	m := Map(t, 2)
+	m := k.newMap(t, 2)
 	tr, err := k.Listen(m, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func (k Kind) testMisuse(t *testing.T) {
 }
 
 func (k Kind) testPortTaken(t *testing.T) {
-	m := Map(t, 2)
+	m := k.newMap(t, 2)
 	first, err := k.Listen(m, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 
 // Kind is a kind of transport.
 type Kind struct {
+	// Map returns the map of n ranks. If it is nil, the function Map does.
+	Map func(t testing.TB, n int) *rankmap.Map
 	// Listen opens the transport of a rank.
 	Listen func(m *rankmap.Map, rank int) (mpe.Transport, error)
 	// FromUnknown sends to the address to, from an address that is not in any rank map. It returns that
@@ -34,10 +36,18 @@ func Run(t *testing.T, kind Kind) {
 	t.Run("wrong address", kind.testWrongAddress)
 }
 
+func (k Kind) newMap(t testing.TB, n int) *rankmap.Map {
+	t.Helper()
+	if k.Map != nil {
+		return k.Map(t, n)
+	}
+	return Map(t, n)
+}
+
 // Pair returns the connected ends of ranks 0 and 1 of a new map.
 func (k Kind) Pair(t *testing.T) (a, b *End) {
 	t.Helper()
-	m := Map(t, 2)
+	m := k.newMap(t, 2)
 	ends := [2]*End{}
 	for rank := range ends {
 		tr, err := k.Listen(m, rank)

@@ -108,6 +108,18 @@ func rankProblems(rank *state.Rank) []Problem {
 				rank.Rank, config.Size(rank.ReceiveBuffer), config.Size(rank.ReceiveBufferRequested)),
 			"raise net.core.rmem_max"})
 	}
+	if path := rank.Path; path != nil {
+		if path.Error != "" {
+			ps = append(ps, Problem{Warning, rank.Rank,
+				fmt.Sprintf("rank %d sends and receives by the kernel's socket: %s", rank.Rank, path.Error), ""})
+		}
+		for _, p := range path.ByKernel {
+			if !p.Unresolved {
+				ps = append(ps, Problem{Warning, rank.Rank, fmt.Sprintf("rank %d sends to rank %d by the kernel's socket: %s",
+					rank.Rank, p.Peer, p.Reason), ""})
+			}
+		}
+	}
 	if rank.Offload != nil {
 		for _, p := range rank.Offload.Refused {
 			ps = append(ps, Problem{Warning, rank.Rank, fmt.Sprintf("rank %d: the kernel refused UDP segmentation to "+

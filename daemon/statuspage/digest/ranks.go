@@ -16,14 +16,17 @@ type Rank struct {
 	Rates      Rates `json:"rates"`
 }
 
-// OffloadText describes the kernel offloads used by the rank's UDP socket. It returns "-" if the rank has no UDP
-// socket.
+// OffloadText describes the path past the kernel's network stack, if the rank has one, and the kernel offloads used by
+// its UDP socket. It returns "-" if the rank has no UDP socket.
 func (r *Rank) OffloadText() string {
 	offload := r.Offload
 	if offload == nil {
 		return "-"
 	}
 	var words []string
+	if path := r.Path; path != nil && path.Error == "" {
+		words = append(words, path.Text())
+	}
 	for _, f := range []struct {
 		on   bool
 		word string

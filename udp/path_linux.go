@@ -1,0 +1,315 @@
+package udp
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/mpe/state"
+)
+
+const (
+	// bypassPolls is the number of consecutive polls that find nothing on the path, after which the next poll also asks
+	// the kernel's socket. Datagrams in fragments, or through another device, arrive there without a notice.
+	bypassPolls = 64
+	// bypassSpins is the number of polls during which a datagram that the path did not take is expected. The kernel may
+	// also drop it.
+	bypassSpins = 1000
+	// drainTimeout limits the wait for the device to send staged datagrams.
+	drainTimeout = 10 * time.Millisecond
+)
+
+// pathSocket is a socket that sends and receives by a Path where possible, and by the kernel's socket otherwise.
+type pathSocket struct {
+	*mmsgSocket
+	path Path
+	uses func(peer int) bool // Config.UsesPath
+	// epoll is readable while the path or the kernel's socket has a datagram, or ended, an event counter, is not 0.
+	epoll, ended int
+
+	// pathSendMu is held while the path is used to send, and pathRecvMu while it is used to receive. close acquires both.
+	pathSendMu, pathRecvMu sync.Mutex
+	pathClosed             atomic.Bool
+	// byPath is set for each peer if its last datagram was sent by the path, and messageByPath if that was the case for
+	// the beginning of the last message in several datagrams.
+	byPath, messageByPath []bool
+	batch                 [ringLen]Datagram
+	// mustReturn is set if the path waits for the frames of the last Receive.
+	mustReturn bool
+	// emptyPolls is the number of consecutive polls that found nothing on the path. bypassed is the last value of
+	// Path.Bypassed, and spins the number of polls for which the kernel's socket is still asked every time.
+	emptyPolls, spins int
+	bypassed             uint64
+}
+
+// openPathSocket implements opener for a Config with OpenPath.
+func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
+	path, err := cfg.OpenPath(conn.LocalAddr().(*net.UDPAddr).AddrPort(), peers)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := newSocket(conn, peers, cfg)
+	m, ok := inner.(*mmsgSocket)
+	if err == nil && !ok {
+		err = errors.New("the path needs sendmmsg, which this system refuses")
+	}
+	if err != nil {
+		path.Close()
+		return nil, err
+	}
+	s := &pathSocket{mmsgSocket: m, path: path, uses: cfg.UsesPath, epoll: -1, ended: -1, byPath: make([]bool, len(peers)),
+		messageByPath: make([]bool, len(peers))}
+	if err := s.watch(); err != nil {
+		_ = s.close() // the first error counts
+		return nil, err
+	}
+	return s, nil
+}
+
+// watch opens epoll and ended.
+func (s *pathSocket) watch() (err error) {
+	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	if s.ended, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		return err
+	}
+	for _, fd := range append(s.path.Descriptors(), s.fd, s.ended) {
+		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+		if err := unix.EpollCtl(s.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *pathSocket) resolve(peers []netip.AddrPort) (func(), error) {
+	move, err := s.mmsgSocket.resolve(peers)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		move()
+		s.path.Move(peers)
+	}, nil
+}
+
+func (s *pathSocket) send(out []outgoing, mayWait bool) (int, error) {
+	s.pathSendMu.Lock()
+	defer s.pathSendMu.Unlock()
+	if s.pathClosed.Load() {
+		return 0, net.ErrClosed
+	}
+	peer := out[0].peer
+	if !s.choose(out) {
+		if s.byPath[peer] {
+			if err := s.drain(); err != nil {
+				return 0, err
+			}
+			s.byPath[peer] = false
+		}
+		return s.mmsgSocket.send(out, mayWait)
+	}
+	s.byPath[peer] = true
+	n := 0
+	for n < len(out) && s.path.Stage(peer, &out[n].parts) {
+		n++
+	}
+	err := s.path.Flush()
+	switch {
+	case n == 0 && err == nil:
+		return 0, unix.ENOBUFS
+	case isBusy(err) && n > 0: // the device sends them later
+		return n, nil
+	}
+	return n, err
+}
+
+// choose reports whether datagrams to a peer are sent by the path. All datagrams of a message take the same way, so
+// that they stay in order; if the path can no longer carry them, the rest takes the other way.
+func (s *pathSocket) choose(out []outgoing) bool {
+	peer, longest := out[0].peer, 0
+	for i := range out {
+		longest = max(longest, out[i].len())
+	}
+	byPath := out[0].mode != sendFragments && (s.uses == nil || s.uses(peer)) && s.path.Carries(peer, longest)
+	switch out[0].position {
+	case firstOfMessage:
+		s.messageByPath[peer] = byPath
+	case laterInMessage:
+		byPath = byPath && s.messageByPath[peer]
+		s.messageByPath[peer] = byPath
+	}
+	return byPath
+}
+
+// drain waits until the device has sent all staged datagrams, so that datagrams from the kernel's socket do not overtake
+// them.
+func (s *pathSocket) drain() error {
+	for start := time.Now(); ; pause(time.Microsecond) {
+		if err := s.path.Flush(); !isBusy(err) || time.Since(start) > drainTimeout {
+			return err
+		}
+	}
+}
+
+// isBusy reports whether err means that the device was busy.
+func isBusy(err error) bool {
+	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOBUFS)
+}
+
+func (s *pathSocket) poll(in []incoming) (int, error) {
+	if n, err := s.pollPath(in); n > 0 || err != nil {
+		return n, err
+	}
+	if !s.asksKernel() {
+		return 0, nil
+	}
+	return s.fromKernel(s.mmsgSocket.poll(in))
+}
+
+func (s *pathSocket) pollInto(in []incoming, head int, buf []byte) (int, error) {
+	if n, err := s.pollPath(in); n > 0 || err != nil {
+		return n, err
+	}
+	if !s.asksKernel() {
+		return 0, nil
+	}
+	return s.fromKernel(s.mmsgSocket.pollInto(in, head, buf))
+}
+
+func (s *pathSocket) peek(head []byte) (int, netip.AddrPort, error) {
+	if !s.asksKernel() {
+		return 0, netip.AddrPort{}, nil
+	}
+	n, from, err := s.mmsgSocket.peek(head)
+	if n > 0 {
+		s.spins = bypassSpins // the next poll receives it
+	}
+	return n, from, err
+}
+
+// pollPath returns datagrams of the path. Datagrams that the path did not take came before them, so it
+// returns those first.
+func (s *pathSocket) pollPath(in []incoming) (int, error) {
+	s.pathRecvMu.Lock()
+	defer s.pathRecvMu.Unlock()
+	if s.pathClosed.Load() {
+		return 0, net.ErrClosed
+	}
+	pending := s.path.Pending()
+	if !pending && !s.mustReturn {
+		return 0, nil
+	}
+	if pending && s.isBypassed() {
+		s.spins--
+		if n, err := s.mmsgSocket.poll(in); n > 0 || err != nil {
+			return s.fromKernel(n, err)
+		}
+	}
+	n := s.path.Receive(s.batch[:min(len(in), len(s.batch))])
+	for i, datagram := range s.batch[:n] {
+		in[i] = incoming{bytes: datagram.Bytes, from: datagram.From}
+	}
+	s.emptyPolls, s.mustReturn = 0, n > 0
+	return n, nil
+}
+
+// isBypassed reports whether the path has recently left out a datagram.
+func (s *pathSocket) isBypassed() bool {
+	if now := s.path.Bypassed(); now != s.bypassed {
+		s.bypassed, s.spins = now, bypassSpins
+	}
+	return s.spins > 0
+}
+
+// asksKernel reports whether to poll the kernel's socket, which costs a system call.
+func (s *pathSocket) asksKernel() bool {
+	if s.isBypassed() {
+		s.spins--
+		return true
+	}
+	if s.emptyPolls++; s.emptyPolls < bypassPolls && s.mmsgSocket.isDrained() {
+		return false
+	}
+	s.emptyPolls = 0
+	return true
+}
+
+// fromKernel returns its arguments. A peer that has sent a datagram through the kernel's socket probably sends more.
+func (s *pathSocket) fromKernel(n int, err error) (int, error) {
+	if n > 0 {
+		s.spins = bypassSpins
+	}
+	return n, err
+}
+
+func (s *pathSocket) recv(in []incoming) (int, error) {
+	for {
+		n, err := s.poll(in)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if err := s.waitReadable(); err != nil {
+			return 0, err
+		}
+		s.emptyPolls = bypassPolls // the datagram may be in the kernel's socket
+	}
+}
+
+func (s *pathSocket) waitReadable() error {
+	s.pathRecvMu.Lock()
+	defer s.pathRecvMu.Unlock()
+	for !s.pathClosed.Load() {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(s.epoll), Events: unix.POLLIN}}, -1); err != unix.EINTR {
+			return err
+		}
+	}
+	return net.ErrClosed
+}
+
+func (s *pathSocket) isDrained() bool {
+	return s.mmsgSocket.isDrained() && !s.path.Pending()
+}
+
+func (s *pathSocket) sleep() bool {
+	s.emptyPolls = bypassPolls // a datagram in the kernel's socket also ends the sleep
+	return s.isDrained()
+}
+
+func (s *pathSocket) pollFD() int { return s.epoll }
+
+func (s *pathSocket) pathState() *state.Path {
+	s.pathSendMu.Lock()
+	defer s.pathSendMu.Unlock()
+	if s.pathClosed.Load() {
+		return nil
+	}
+	described := s.path.State()
+	return &described
+}
+
+func (s *pathSocket) close() error {
+	if s.pathClosed.Swap(true) {
+		return net.ErrClosed
+	}
+	if s.ended >= 0 {
+		_, _ = unix.Write(s.ended, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail for a new counter
+	}
+	s.pathSendMu.Lock()
+	defer s.pathSendMu.Unlock()
+	s.pathRecvMu.Lock()
+	defer s.pathRecvMu.Unlock()
+	s.path.Close()
+	for _, fd := range []int{s.epoll, s.ended} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	return s.mmsgSocket.close()
+}

@@ -1,0 +1,254 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// device is a network device with the program attached. The ranks of this process share it.
+type device struct {
+	index   int
+	name    string
+	driver  string
+	generic bool
+	// localSenders is set if the driver is one of localDrivers.
+	localSenders bool
+	program      *program
+	link         link.Link
+	pools        []*pool // by queue
+	// counters is the memory of program.passed, by slot.
+	counters []byte
+	// slots is true for each slot in use.
+	slots [maxSlots]bool
+	users int
+}
+
+// localDrivers lists the drivers that deliver frames from senders on this host, or on the hypervisor's host. The UDP
+// checksum of such a frame may cover only the pseudo header. In generic mode, the frame may even contain several
+// datagrams that are yet to be segmented, which the program cannot see; in the driver's mode, they are segmented before.
+var localDrivers = []string{"veth", "virtio_net", "tun"}
+
+// deviceKey identifies a device. Indexes are unique only within a network namespace.
+type deviceKey struct {
+	namespace uint64
+	index     int
+}
+
+// devices holds the open devices of this process.
+var devices = struct {
+	sync.Mutex
+	open map[deviceKey]*device
+}{open: make(map[deviceKey]*device)}
+
+// currentNamespace returns the inode of the calling thread's network namespace.
+func currentNamespace() (uint64, error) {
+	var s unix.Stat_t
+	if err := unix.Stat("/proc/thread-self/ns/net", &s); err != nil {
+		return 0, fmt.Errorf("determining the network namespace: %w", err)
+	}
+	return s.Ino, nil
+}
+
+// openDevice returns the device with the given index, and attaches the program on first use.
+func openDevice(key deviceKey) (*device, error) {
+	devices.Lock()
+	defer devices.Unlock()
+	d := devices.open[key]
+	if d == nil {
+		var err error
+		if d, err = attach(key.index); err != nil {
+			return nil, err
+		}
+		devices.open[key] = d
+	}
+	d.users++
+	return d, nil
+}
+
+// release closes the device after its last use.
+func (d *device) release(key deviceKey) {
+	devices.Lock()
+	defer devices.Unlock()
+	if d.users--; d.users == 0 {
+		delete(devices.open, key)
+		d.close()
+	}
+}
+
+func attach(index int) (_ *device, err error) {
+	i, err := net.InterfaceByIndex(index)
+	if err != nil {
+		return nil, fmt.Errorf("finding device %d: %w", index, err)
+	}
+	if len(i.HardwareAddr) != macLen || i.Flags&net.FlagLoopback != 0 {
+		return nil, fmt.Errorf("device %s is not an Ethernet device", i.Name)
+	}
+	d := &device{index: index, name: i.Name}
+	defer func() {
+		if err != nil {
+			d.close()
+		}
+	}()
+	if d.driver, err = driverName(i.Name); err != nil {
+		return nil, err
+	}
+	d.localSenders = slices.Contains(localDrivers, d.driver)
+	if d.program, err = newProgram(); err != nil {
+		return nil, err
+	}
+	if err := d.attachProgram(); err != nil {
+		return nil, err
+	}
+	queues := numQueues(i.Name)
+	for queue := range queues {
+		p, err := newPool(index, queue, poolFrames(queues), d.generic)
+		if err != nil {
+			return nil, fmt.Errorf("opening queue %d of %s: %w", queue, d.name, err)
+		}
+		d.pools = append(d.pools, p)
+	}
+	d.counters, err = unix.Mmap(d.program.passed.FD(), 0, 8*maxSlots, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, os.NewSyscallError("mmap", err)
+	}
+	return d, nil
+}
+
+// attachProgram attaches the program in the driver's mode if the driver has one, and otherwise in generic mode, before
+// the kernel's network stack.
+func (d *device) attachProgram() (err error) {
+	options := link.XDPOptions{Program: d.program.Program, Interface: d.index, Flags: link.XDPDriverMode}
+	d.link, err = link.AttachXDP(options)
+	if errors.Is(err, unix.EOPNOTSUPP) && !d.localSenders {
+		options.Flags, d.generic = link.XDPGenericMode, true
+		d.link, err = link.AttachXDP(options)
+	}
+	if err != nil {
+		return fmt.Errorf("attaching the BPF program to %s (driver %s): %w", d.name, d.driver, err)
+	}
+	return nil
+}
+
+// driverName returns the name of a device's driver.
+func driverName(device string) (string, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	info, err := unix.IoctlGetEthtoolDrvinfo(fd, device)
+	if err != nil {
+		return "", fmt.Errorf("asking for the driver of %s: %w", device, err)
+	}
+	return unix.ByteSliceToString(info.Driver[:]), nil
+}
+
+// ethtoolChannels is the kernel's struct ethtool_channels.
+type ethtoolChannels struct {
+	command, maxReceive, maxTransmit, maxOther, maxCombined, receive, transmit, other, combined uint32
+}
+
+// numQueues returns the number of receive queues of a device. Datagrams from queues beyond that number reach the
+// kernel's socket.
+func numQueues(device string) int {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 1
+	}
+	defer unix.Close(fd)
+	channels := ethtoolChannels{command: unix.ETHTOOL_GCHANNELS}
+	request := struct {
+		name [unix.IFNAMSIZ]byte
+		data *ethtoolChannels
+		_    [16]byte
+	}{data: &channels}
+	copy(request.name[:unix.IFNAMSIZ-1], device)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
+		return 1 // drivers with a single queue do not implement it
+	}
+	return min(max(int(channels.receive+channels.combined), 1), maxQueues)
+}
+
+// open opens a socket on every queue for a local address, and redirects its datagrams there.
+func (d *device) open(local netip.AddrPort) (slot int, sockets []*socket, err error) {
+	devices.Lock()
+	defer devices.Unlock()
+	if slot = slices.Index(d.slots[:], false); slot < 0 {
+		return 0, nil, fmt.Errorf("%s already serves %d addresses", d.name, maxSlots)
+	}
+	defer func() {
+		if err != nil {
+			closeSockets(sockets)
+			sockets = nil
+		}
+	}()
+	for queue, p := range d.pools {
+		s, err := newSocket(p, d.index, queue)
+		if err != nil {
+			return 0, sockets, fmt.Errorf("opening a socket on queue %d of %s: %w", queue, d.name, err)
+		}
+		sockets = append(sockets, s)
+		if err := d.program.set(slot, queue, s.fd); err != nil {
+			return 0, sockets, fmt.Errorf("adding a socket to the BPF program: %w", err)
+		}
+	}
+	if err := d.program.slots.Put(newSlotKey(local), uint32(slot)); err != nil {
+		return 0, sockets, fmt.Errorf("adding %v to the BPF program: %w", local, err)
+	}
+	d.slots[slot] = true
+	return slot, sockets, nil
+}
+
+// closeSlot leaves the datagrams of a local address to the kernel again. It returns unread datagrams to the pools.
+func (d *device) closeSlot(slot int, local netip.AddrPort, sockets []*socket) {
+	devices.Lock()
+	defer devices.Unlock()
+	_ = d.program.slots.Delete(newSlotKey(local)) // fails only if it is not there
+	for _, s := range sockets {
+		var unread []uint64
+		for s.receive.available() {
+			unread = append(unread, s.receive.take().Addr)
+		}
+		s.pool.refill(unread)
+	}
+	closeSockets(sockets)
+	d.slots[slot] = false
+}
+
+func closeSockets(sockets []*socket) {
+	for _, s := range sockets {
+		s.close()
+	}
+}
+
+// passed returns the number of datagrams of a slot that the program did not redirect.
+func (d *device) passed(slot int) uint64 { return loadUint64(d.counters[8*slot:]) }
+
+// loadUint64 loads a word that the kernel changes.
+func loadUint64(b []byte) uint64 { return atomic.LoadUint64((*uint64)(unsafe.Pointer(&b[0]))) }
+
+func (d *device) close() {
+	if d.link != nil {
+		d.link.Close()
+	}
+	for _, p := range d.pools {
+		p.close()
+	}
+	if d.counters != nil {
+		_ = unix.Munmap(d.counters) // fails only for memory that is not mapped
+	}
+	if d.program != nil {
+		d.program.close()
+	}
+}

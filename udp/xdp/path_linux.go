@@ -1,0 +1,216 @@
+package xdp
+
+import (
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/udp"
+)
+
+// Path carries the datagrams of one rank. It implements udp.Path.
+type Path struct {
+	local   netip.AddrPort
+	key     deviceKey
+	device  *device
+	slot    int
+	sockets []*socket // by queue
+	routes  *routes
+
+	// next is the queue at which the next Receive begins. held contains, for each queue, the frames that the last
+	// Receive returned.
+	next int
+	held [][]uint64
+	// frames are the frames that Stage may use, all of the pool of the queue sender.
+	frames []uint64
+	sender *socket
+
+	counters struct{ sent, received, corrupt atomic.Uint64 }
+}
+
+var _ udp.Path = (*Path)(nil)
+
+// Open implements udp.OpenPath. It fails if no Ethernet device has the local address, another program is attached to
+// the device, or the process lacks CAP_NET_RAW, CAP_NET_ADMIN or CAP_BPF.
+func Open(local netip.AddrPort, peers []netip.AddrPort) (udp.Path, error) {
+	p, err := open(local, peers)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func open(local netip.AddrPort, peers []netip.AddrPort) (_ *Path, err error) {
+	p := &Path{local: local}
+	defer func() {
+		if err != nil {
+			p.Close()
+			err = fmt.Errorf("xdp: %v: %w", local, err)
+		}
+	}()
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("opening a netlink socket: %w", err)
+	}
+	if p.key.index, err = deviceOf(handle, local.Addr()); err == nil {
+		p.key.namespace, err = currentNamespace()
+	}
+	if err == nil {
+		p.routes, err = newRoutes(handle, p.key.index, local, peers)
+	}
+	if err != nil {
+		handle.Close()
+		return nil, err
+	}
+	if p.device, err = openDevice(p.key); err != nil {
+		return nil, err
+	}
+	slot, sockets, err := p.device.open(local)
+	if err != nil {
+		return nil, err
+	}
+	p.slot, p.sockets, p.sender = slot, sockets, sockets[slot%len(sockets)]
+	p.held = make([][]uint64, len(sockets))
+	return p, nil
+}
+
+// Carries implements udp.Path.
+func (p *Path) Carries(peer, length int) bool {
+	e := &p.routes.table.Load().peers[peer]
+	return e.reason == "" && length <= e.limit
+}
+
+// stageFrames is the number of frames that Stage takes from the pool at once.
+const stageFrames = 64
+
+// Stage implements udp.Path.
+func (p *Path) Stage(peer int, parts *[3][]byte) bool {
+	e := &p.routes.table.Load().peers[peer]
+	s := p.sender
+	if len(p.frames) == 0 {
+		p.frames = s.pool.allocate(p.frames, stageFrames)
+	}
+	length := e.headers.len + len(parts[0]) + len(parts[1]) + len(parts[2])
+	if len(p.frames) == 0 || s.transmit.space() == 0 || e.headers.len == 0 || length > frameLen {
+		return false
+	}
+	if e.stale && !p.routes.used[peer].Swap(true) {
+		p.routes.touch()
+	}
+	last := len(p.frames) - 1
+	address := p.frames[last]
+	p.frames = p.frames[:last]
+	n := e.headers.build(s.pool.frame(address, frameLen), parts[0], parts[1], parts[2])
+	s.transmit.put(unix.XDPDesc{Addr: address, Len: uint32(n)})
+	p.counters.sent.Add(1)
+	return true
+}
+
+// Flush implements udp.Path.
+func (p *Path) Flush() error {
+	p.sender.transmit.publish()
+	return p.sender.kick()
+}
+
+// Receive implements udp.Path.
+func (p *Path) Receive(batch []udp.Datagram) (n int) {
+	t := p.routes.table.Load()
+	for range p.sockets {
+		queue := p.next
+		if p.next++; p.next == len(p.sockets) {
+			p.next = 0
+		}
+		if len(p.held[queue]) > 0 {
+			p.sockets[queue].pool.refill(p.held[queue])
+			p.held[queue] = p.held[queue][:0]
+		}
+		n += p.receive(queue, t.mac, batch[n:])
+	}
+	return n
+}
+
+// receive stores datagrams of one queue in batch and returns their number.
+func (p *Path) receive(queue int, mac [macLen]byte, batch []udp.Datagram) (n int) {
+	s := p.sockets[queue]
+	for n < len(batch) && s.receive.available() {
+		descriptor := s.receive.take()
+		p.held[queue] = append(p.held[queue], descriptor.Addr)
+		payload, from, defect := parse(s.pool.frame(descriptor.Addr, descriptor.Len), mac, p.device.localSenders)
+		if defect != sound {
+			p.counters.corrupt.Add(1)
+			continue
+		}
+		p.counters.received.Add(1)
+		batch[n] = udp.Datagram{Bytes: payload, From: from}
+		n++
+	}
+	if len(p.held[queue]) > 0 {
+		s.receive.release()
+	}
+	return n
+}
+
+// Pending implements udp.Path.
+func (p *Path) Pending() bool {
+	for _, s := range p.sockets {
+		if s.receive.available() {
+			return true
+		}
+	}
+	return false
+}
+
+// Bypassed implements udp.Path.
+func (p *Path) Bypassed() uint64 { return p.device.passed(p.slot) }
+
+// State implements udp.Path.
+func (p *Path) State() state.Path {
+	s := state.Path{
+		Device: p.device.name, Driver: p.device.driver, Generic: p.device.generic, ZeroCopy: p.device.pools[0].zero,
+		Queues: len(p.sockets), Sent: p.counters.sent.Load(), Received: p.counters.received.Load(),
+		Bypassed: p.Bypassed(), Corrupt: p.counters.corrupt.Load(),
+	}
+	for _, socket := range p.sockets {
+		s.Full += socket.full()
+	}
+	peers := *p.routes.peers.Load()
+	for peer, e := range p.routes.table.Load().peers {
+		if e.reason != "" && peers[peer] != p.local {
+			s.ByKernel = append(s.ByKernel, state.PathRefusal{Peer: peer, Reason: e.reason, Unresolved: e.unresolved})
+		}
+	}
+	return s
+}
+
+// Descriptors implements udp.Path.
+func (p *Path) Descriptors() []int {
+	all := make([]int, len(p.sockets))
+	for i, s := range p.sockets {
+		all[i] = s.fd
+	}
+	return all
+}
+
+// Move implements udp.Path.
+func (p *Path) Move(peers []netip.AddrPort) { p.routes.move(peers) }
+
+// Close implements udp.Path.
+func (p *Path) Close() {
+	if p.sockets != nil {
+		for queue, held := range p.held {
+			p.sockets[queue].pool.refill(held)
+		}
+		p.sender.pool.release(p.frames)
+		p.device.closeSlot(p.slot, p.local, p.sockets)
+	}
+	if p.device != nil {
+		p.device.release(p.key)
+	}
+	if p.routes != nil {
+		p.routes.close()
+	}
+}
