@@ -44,7 +44,7 @@ type pathSocket struct {
 	// emptyPolls is the number of consecutive polls that found nothing on the path. bypassed is the last value of
 	// Path.Bypassed, and spins the number of polls for which the kernel's socket is still asked every time.
 	emptyPolls, spins int
-	bypassed             uint64
+	bypassed          uint64
 }
 
 // openPathSocket implements opener for a Config with OpenPath.

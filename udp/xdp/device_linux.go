@@ -133,7 +133,10 @@ func (d *device) attachProgram() (err error) {
 		options.Flags, d.generic = link.XDPGenericMode, true
 		d.link, err = link.AttachXDP(options)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("%s is in use by %s: %w", d.name, describeHolder(d.index), unix.EBUSY)
+	case err != nil:
 		return fmt.Errorf("attaching the BPF program to %s (driver %s): %w", d.name, d.driver, err)
 	}
 	return nil
