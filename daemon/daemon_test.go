@@ -151,7 +151,7 @@ func TestRequestErrors(t *testing.T) {
 		kind control.Kind
 		text string
 	}{
-		{"time-out", recv(1, 0, 1), control.Timeout, " for SEND_REQUEST from rank 1"},
+		{"timeout", recv(1, 0, 1), control.Timeout, " for SEND_REQUEST from rank 1"},
 		{"no peer", send(0, 2, "1234"), control.Timeout, " for CLEAR_TO_SEND from rank 2"},
 		{"no such rank", send(0, 9, "1234"), control.Rank, "rank 9: no such rank: the cluster has ranks 0 to 2"},
 		{"itself", recv(0, 0, 1), control.Rank, "rank 0 cannot send to itself"},

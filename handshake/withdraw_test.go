@@ -210,7 +210,7 @@ func TestLeftDeadline(t *testing.T) {
 	s.gets(clr, rInt, 0)
 	s.DataSent(s.now)
 	if _, ok := s.Timeout(); ok {
-		t.Fatal("there is a time-out")
+		t.Fatal("there is a timeout")
 	}
 	s.DetachSend(s.now, 1)
 	s.acts = s.Tick(10*time.Second, nil)

@@ -595,7 +595,7 @@ func TestCoresOnSimulatedTime(t *testing.T) {
 }
 
 // TestStoppedOnSimulatedTime checks that a rank that was stopped processes received packets before its
-// time-outs expire.
+// timeouts expire.
 func TestStoppedOnSimulatedTime(t *testing.T) {
 	for name, peer := range map[string]func(local, remote int) Peer{"cloudfpga": software, "extended": extendedPeer} {
 		for seed := range uint64(10) { // events at the same time have a random order

@@ -22,7 +22,7 @@ var (
 	copies    = test{"the tests of copies", []string{"./handshake", "-run",
 		"Copies|Early|SecondData|Late|EqualMessages|ClearAfterDone|SilentFPGA"}}
 	linger     = test{"its own test", []string{"./mpe/core", "-run", "TestLinger$"}}
-	late       = test{"its own test", []string{"./mpe", "-run", "TestArrivedBeforeTimeOut$"}}
+	late       = test{"its own test", []string{"./mpe", "-run", "TestArrivedBeforeTimeout$"}}
 	restarts   = test{"its own test", []string{"./handshake", "-run", "Restart|Uncleared|Kept"}}
 	keptFirst  = test{"its own test", []string{"./mpe", "-run", "TestKeptBeforeItIsSent$"}}
 	keptFile   = test{"its own test", []string{"./node/kept"}}
@@ -194,7 +194,7 @@ var mutations = []mutation{
 		"again := send.peerRequested && !send.earlyRequest.armed", "again := true", []test{copies}},
 	{"P9: repeated DATA is acknowledged again", "handshake/retransmitted.go",
 		"if p.cfg.Quirks.AckOnce || p.lastReceived.earlyData.armed {", "if true {", deployed},
-	{"P9: repeated DATA is acknowledged only after the peer's time-out", "handshake/retransmitted.go",
+	{"P9: repeated DATA is acknowledged only after the peer's timeout", "handshake/retransmitted.go",
 		"if p.cfg.Quirks.AckOnce || p.lastReceived.earlyData.armed {", "if p.cfg.Quirks.AckOnce {", deployed},
 	{"P11: CLEAR_TO_SEND is not repeated while DATA of a deployed peer arrives", "handshake/recv.go",
 		"if p.cfg.Peer.RetransmitsClear > 0 {", "if false {", deployed},
@@ -305,7 +305,7 @@ var mutations = []mutation{
 		[]test{simulation}},
 	{"engine: a deadline is noted", "mpe/core/timer.go",
 		"\te.tickDue = min(e.tickDue, at)\n}", "\te.tickDue = max(e.tickDue, at)\n}", []test{simulation}},
-	{"engine: received packets are handled before time-outs", "mpe/core/peer.go",
+	{"engine: received packets are handled before timeouts", "mpe/core/peer.go",
 		"if id := p.cfg.Network.ID; id < len(p.e.processedUntil) {", "if id := 0; id < 0 {", []test{late}},
 	{"P28: a CLEAR_TO_SEND for a message that was withdrawn is not used", "handshake/send.go",
 		"if p.answersRevoked(now, header) {", "if false {", []test{next}},
