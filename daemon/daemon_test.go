@@ -206,8 +206,8 @@ func TestCancelledSend(t *testing.T) {
 	}
 }
 
-// TestHangUp checks that a caller that disconnects cancels its operation.
-func TestHangUp(t *testing.T) {
+// TestDisconnectCancels checks that a caller that disconnects cancels its operation.
+func TestDisconnectCancels(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
 	ctx, cancel := context.WithCancel(within(t))

@@ -27,10 +27,10 @@ func delayData(n *memnet.Net) {
 	})
 }
 
-// TestRoomOfADetachedReceive checks that the sender sends no more bytes than the buffer of a short receive can
+// TestDetachedShortReceive checks that the sender sends no more bytes than the buffer of a short receive can
 // hold. When this receive is detached, the next receive gets the received bytes, and an error that the message is
 // truncated.
-func TestRoomOfADetachedReceive(t *testing.T) {
+func TestDetachedShortReceive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
 		defer c.close()
@@ -227,9 +227,9 @@ func TestWaitersAreCounted(t *testing.T) {
 	})
 }
 
-// TestRoomForMessages checks that the number of messages from a rank to itself is limited, and that they do not use
+// TestSelfMessageLimit checks that the number of messages from a rank to itself is limited, and that they do not use
 // the memory that is reserved for senders with credit.
-func TestRoomForMessages(t *testing.T) {
+func TestSelfMessageLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New(2)
 		c := &cluster{t: t, net: net}

@@ -583,9 +583,9 @@ func TestRefusedWithoutCredit(t *testing.T) {
 	})
 }
 
-// TestRoomAfterRefusal checks that a send succeeds after a refusal if the program has learned from a message from
+// TestMemoryAfterRefusal checks that a send succeeds after a refusal if the program has learned from a message from
 // the peer that there is memory again, even before an ACK from the peer states it.
-func TestRoomAfterRefusal(t *testing.T) {
+func TestMemoryAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 2 })
 		defer c.close()
