@@ -329,7 +329,7 @@ func TestExtendedLookalike(t *testing.T) {
 	}
 }
 
-func TestExtendedLine(t *testing.T) {
+func TestExtendedEventJSON(t *testing.T) {
 	talk := capturetest.NewExtSession(false).SendAck(1, protocol.Range{First: 3, End: 5}).
 		Send(0, ext{Type: protocol.Error, Message: 2, Tag: 4}, nil)
 	var lines []string

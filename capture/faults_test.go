@@ -88,8 +88,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestPossible: the possible causes of a wait are the ones that the recording does not rule out.
-func TestPossible(t *testing.T) {
+// TestPossibleCauses: the possible causes of a wait are the ones that the recording does not rule out.
+func TestPossibleCauses(t *testing.T) {
 	const request, clear, data, ack = protocol.SendRequest, protocol.ClearToSend, protocol.Data, protocol.Ack
 	rank0, rank1 := netip.MustParseAddrPort("127.0.0.1:2718"), netip.MustParseAddrPort("127.0.0.2:2718")
 	for _, tt := range []struct {

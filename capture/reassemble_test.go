@@ -259,7 +259,7 @@ func TestReassemblyBounds(t *testing.T) {
 }
 
 // Evicting a stream delivers its held segments.
-func TestEvictionGivesOut(t *testing.T) {
+func TestEvictionDelivers(t *testing.T) {
 	r := newReassembler()
 	var u pcapng.Unit
 	f := tcpFlow{addrA, addrB}

@@ -45,8 +45,8 @@ type Log struct {
 
 // Control configures the Unix socket through which zrlctl reaches the daemon.
 type Control struct {
-	// Socket is an absolute path. If it is empty, there is no socket.
-	Socket string `yaml:"socket"`
+	// Socket is an absolute path, or empty for no socket. If it is nil, the default applies (see Config.ControlSocket).
+	Socket *string `yaml:"socket,omitempty"`
 	// Mode is the permission bits of the socket's file.
 	Mode Mode `yaml:"mode"`
 	// Allow lists the users who may do more than read the status. If it is nil, every user whom Mode allows to connect
@@ -113,6 +113,14 @@ func DefaultSocket() string {
 	return serviceSocket
 }
 
+// ControlSocket returns the path of the control socket, or "" without such a socket. The default is DefaultSocket.
+func (c *Config) ControlSocket() string {
+	if c.Control.Socket != nil {
+		return *c.Control.Socket
+	}
+	return DefaultSocket()
+}
+
 // FindSocket returns the control socket to use by default: DefaultSocket, or the socket of the system service if only
 // the latter exists, as in a user session.
 func FindSocket() string { return firstSocket(DefaultSocket(), serviceSocket) }
@@ -139,7 +147,7 @@ func New(ranks ...Rank) *Config {
 // setDefaults sets the values that do not depend on other keys, before the file is read.
 func (c *Config) setDefaults() {
 	c.Log = Log{Level: LevelInfo, Format: FormatConsole}
-	c.Control = Control{Socket: DefaultSocket(), Mode: defaultMode}
+	c.Control = Control{Mode: defaultMode}
 	c.HTTP = HTTP{Listen: DefaultHTTP}
 	c.Metrics = Metrics{Peers: defaultMetricsPeers}
 	c.Record = Record{Memory: defaultRecordMemory, Spool: Spool{Size: defaultSpoolSize}}

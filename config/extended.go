@@ -32,7 +32,7 @@ func (c *Config) AttachSocket() string {
 	if c.Attach.Socket != nil {
 		return *c.Attach.Socket
 	}
-	return AttachSocketFor(c.Control.Socket)
+	return AttachSocketFor(c.ControlSocket())
 }
 
 // AttachSocketFor returns the default path of the attach socket for a control socket:

@@ -230,7 +230,7 @@ func TestAttachSocket(t *testing.T) {
 		"/run/x.sock/control.socket": "/run/x.sock/control.socket-attach.sock",
 	} {
 		c := New()
-		c.Control.Socket = control // as by a flag or the environment
+		c.Control.Socket = &control // as by a flag or the environment
 		if got := c.AttachSocket(); got != want {
 			t.Errorf("control socket %q: %q, want %q", control, got, want)
 		}

@@ -44,9 +44,9 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestHTTPAskedFor checks that a daemon runs without its HTTP listener only if the address is the default, which nobody
+// TestIsHTTPExplicit checks that a daemon runs without its HTTP listener only if the address is the default, which nobody
 // asked for.
-func TestHTTPAskedFor(t *testing.T) {
+func TestIsHTTPExplicit(t *testing.T) {
 	env := func(listen string) func(*Config) error {
 		return func(c *Config) error {
 			return c.ApplyEnv(func(k string) (string, bool) {
@@ -90,7 +90,7 @@ func TestHTTPAskedFor(t *testing.T) {
 	}
 }
 
-func TestWebConfigIsBesideTheFile(t *testing.T) {
+func TestWebConfigIsRelativeToTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.yaml")
 	if err := os.WriteFile(path, []byte(host+"http: {web_config: web.yml}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestStandIn checks that other FPGAs become stand-ins, which accept any peer if their kernel only answers.
-func TestStandIn(t *testing.T) {
+// TestReplaceFPGAs checks that other FPGAs become stand-ins, which accept any peer if their kernel only answers.
+func TestReplaceFPGAs(t *testing.T) {
 	for kernel, peer := range map[string]int{KernelEcho: AnyPeer, KernelSink: AnyPeer, KernelSource: 0,
 		KernelJacobi: 0} {
 		c, err := Parse(strings.NewReader("ranks:\n"+

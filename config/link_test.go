@@ -94,8 +94,8 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestWithLinks checks that RanksWithLinks changes the options of the given ranks, and not the configuration itself.
-func TestWithLinks(t *testing.T) {
+// TestRanksWithLinks checks that RanksWithLinks changes the options of the given ranks, and not the configuration itself.
+func TestRanksWithLinks(t *testing.T) {
 	tcp, words := TransportTCP, 7
 	cfg := New(Rank{Rank: 0}, Rank{Rank: 1, Link: &LinkOptions{Transport: &tcp}},
 		Rank{Rank: 2, Link: &LinkOptions{MaxMessageWords: &words}}, Rank{Rank: 3})

@@ -91,7 +91,7 @@ func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 		if problem := socketProblem(socket); problem != "" {
 			return &Error{Key: EnvControlSocket, Problem: problem}
 		}
-		c.Control.Socket = socket
+		c.Control.Socket = &socket
 	}
 	if listen, set := lookup(EnvHTTPListen); set {
 		if problem := listenProblem(listen); problem != "" {
@@ -102,7 +102,8 @@ func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 	return c.Collectives.ApplyEnv(lookup)
 }
 
-// YAML returns the configuration as the text of a file, which Parse converts back to an equal configuration.
+// YAML returns the configuration as the text of a file, which Parse converts back to an equal configuration. It leaves
+// out paths that are not configured, because their defaults depend on the session of the reader.
 func (c *Config) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)

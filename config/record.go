@@ -47,10 +47,10 @@ func (c *Config) SpoolDirectory() string {
 		return ""
 	case s.Directory != nil:
 		return *s.Directory
-	case c.Control.Socket == "":
+	case c.ControlSocket() == "":
 		return ""
 	}
-	return strings.TrimSuffix(c.Control.Socket, socketSuffix) + "-records"
+	return strings.TrimSuffix(c.ControlSocket(), socketSuffix) + "-records"
 }
 
 func (c *Config) validateRecord(problems *strictyaml.Problems) {

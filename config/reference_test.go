@@ -56,6 +56,28 @@ func TestDeployFilesRoundTrip(t *testing.T) {
 	}
 }
 
+// TestDefaultPathsAreNotPrinted checks that a printed configuration contains only paths that its file sets, because
+// the default paths depend on the session.
+func TestDefaultPathsAreNotPrinted(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	for _, tt := range []struct {
+		text  string
+		paths int
+	}{
+		{"", 0},
+		{"control: {socket: /run/user/7/zrlmpid.sock}\n", 1},
+		{"attach: {socket: /run/user/7/zrlmpid-attach.sock}\nrecord: {spool: {directory: /run/user/7/records}}\n", 2},
+	} {
+		printed, err := mustParse(t, tt.text+host).YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(printed), "/run/user/7"); n != tt.paths {
+			t.Errorf("%q: %d paths, want %d:\n%s", tt.text, n, tt.paths, printed)
+		}
+	}
+}
+
 func TestRoundTripKeepsWhatDiffersFromDefaults(t *testing.T) {
 	c := mustParse(t, `
 control: {socket: "", mode: 0600, allow: {}}
@@ -91,7 +113,10 @@ func TestReferenceShowsDefaults(t *testing.T) {
 	if got, want := ref.AttachSocket(), def.AttachSocket(); got != want {
 		t.Errorf("attach.socket: %s, want %s", got, want)
 	}
-	ref.Control.Allow, ref.HTTP.Hosts = nil, nil // these are examples
+	if got, want := ref.ControlSocket(), def.ControlSocket(); got != want {
+		t.Errorf("control.socket: %s, want %s", got, want)
+	}
+	ref.Control.Socket, ref.Control.Allow, ref.HTTP.Hosts = nil, nil, nil // the lists are examples
 	if ref.Log != def.Log || ref.Control != def.Control || ref.Limits != def.Limits ||
 		!reflect.DeepEqual(ref.HTTP, def.HTTP) || ref.Metrics != def.Metrics {
 		t.Errorf("%+v %+v %+v %+v %+v, want\n%+v %+v %+v %+v %+v", ref.Log, ref.Control, ref.Limits, ref.HTTP,

@@ -108,7 +108,8 @@ func (c *Config) yamlValues() (map[keyPath]string, error) {
 	for i, r := range ranks {
 		collectValues(all, keyPath{rank: c.Ranks[i].Rank}, r)
 	}
-	// These keys need their effective values, because their defaults depend on another key.
+	// These keys need their effective values, because their defaults depend on the environment or on another key.
+	all[keyPath{NoRank, "control.socket"}] = c.ControlSocket()
 	all[keyPath{NoRank, "attach.socket"}] = c.AttachSocket()
 	all[keyPath{NoRank, "record.spool.directory"}] = c.SpoolDirectory()
 	return all, nil

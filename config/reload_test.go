@@ -25,7 +25,7 @@ func TestStopTimeout(t *testing.T) {
 	}
 }
 
-func TestChanges(t *testing.T) {
+func TestDiff(t *testing.T) {
 	const base = `
 log: {level: info}
 defaults: {deadlines: {ack: 5s}}

@@ -41,7 +41,7 @@ func (c *Config) Validate() error {
 	problems := strictyaml.NewProblems(&c.source.Source)
 	checkOneOf(problems, "log.level", c.Log.Level, logLevels...)
 	checkOneOf(problems, "log.format", c.Log.Format, logFormats...)
-	if problem := socketProblem(c.Control.Socket); problem != "" {
+	if problem := socketProblem(c.ControlSocket()); problem != "" {
 		problems.Add("control.socket", "%s", problem)
 	}
 	c.Control.Allow.validate(problems, "control.allow")

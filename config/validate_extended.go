@@ -189,11 +189,11 @@ func (c *Config) validateAttach(problems *strictyaml.Problems) {
 	path := c.AttachSocket()
 	problem := socketProblem(path)
 	switch {
-	case path != "" && path == c.Control.Socket:
+	case path != "" && path == c.ControlSocket():
 		problems.Add("attach.socket", "%s is the control socket: set another path", strictyaml.Quote(path))
 	case problem != "" && c.Attach.Socket != nil:
 		problems.Add("attach.socket", "%s", problem)
-	case problem != "" && socketProblem(c.Control.Socket) == "":
+	case problem != "" && socketProblem(c.ControlSocket()) == "":
 		problems.Add("attach.socket", "%s: the path of %s, the default next to the control socket; set another path, or "+
 			"\"\" for none", problem, strictyaml.Quote(path))
 	}

@@ -26,7 +26,7 @@ func (r *Rank) validate(problems *strictyaml.Problems, key string) {
 	switch {
 	case r.Timing == "":
 	case r.Run == "":
-		problems.Add(key+".timing", "rank %d is remote and sets its own time-outs: remove the key, or add run: host or "+
+		problems.Add(key+".timing", "rank %d is remote and sets its own timeouts: remove the key, or add run: host or "+
 			"run: standin", r.Rank)
 	default:
 		checkOneOf(problems, key+".timing", r.Timing, TimingDeployed, TimingDefault)

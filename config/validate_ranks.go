@@ -216,7 +216,7 @@ func (c *Config) Warnings() []string {
 			warn("the link to rank %d is tcp, but deployed nodes (peer: %s) speak UDP only", rank.Rank, rank.Peer)
 		}
 	}
-	if allows != nil && c.Control.Allow == nil && c.Control.Socket != "" && c.Control.Mode&0o022 != 0 {
+	if allows != nil && c.Control.Allow == nil && c.ControlSocket() != "" && c.Control.Mode&0o022 != 0 {
 		warn("rank %d has allow, but all users that control.mode %v admits to the control socket can send and "+
 			"receive as it: set control.allow", allows.Rank, c.Control.Mode)
 	}

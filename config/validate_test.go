@@ -99,7 +99,7 @@ func TestInvalidFiles(t *testing.T) {
 			at1 + `.timing: "fast" is not known: it is one of deployed, default`},
 		{"timing of a remote rank", "ranks:\n  - {rank: 0, address: 10.0.0.1, run: host}\n  - {rank: 1, address: " +
 			"10.0.0.2, peer: cpu, timing: default}\n",
-			at1 + `.timing: rank 1 is remote and sets its own time-outs: remove the key, or add run: host or run: standin`},
+			at1 + `.timing: rank 1 is remote and sets its own timeouts: remove the key, or add run: host or run: standin`},
 
 		{"options of a program", standin("kernel: \"exec:/p\", kernel_options: {words: 600000, count: 1, lines: 2}"),
 			at1 + ".kernel_options.count: kernel exec does not use it: its options are words; options of the program " +

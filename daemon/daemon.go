@@ -206,7 +206,7 @@ func (d *Daemon) bindSockets() (open listeners, err error) {
 		path     string
 		mode     fs.FileMode
 		listener *net.Listener
-	}{{d.cfg.Control.Socket, fs.FileMode(d.cfg.Control.Mode), &open.control},
+	}{{d.cfg.ControlSocket(), fs.FileMode(d.cfg.Control.Mode), &open.control},
 		{d.attachSocket(), attachMode(d.cfg), &open.attach}} {
 		if s.path == "" {
 			continue
@@ -312,7 +312,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 		server := control.NewServer(d, zap.NewStdLog(d.log))
 		tasks.Go(func() error {
 			if err := server.Serve(ctx, open.control); err != nil {
-				return fmt.Errorf("control socket %s: %w", d.cfg.Control.Socket, err)
+				return fmt.Errorf("control socket %s: %w", d.cfg.ControlSocket(), err)
 			}
 			return nil
 		})
@@ -340,7 +340,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 
 // reportReady reports that the daemon is ready once the control socket answers.
 func (d *Daemon) reportReady(ctx context.Context) error {
-	if path := d.cfg.Control.Socket; path != "" {
+	if path := d.cfg.ControlSocket(); path != "" {
 		client := control.NewClient(path)
 		defer client.Close()
 		_, err := client.Status(ctx)
@@ -383,7 +383,7 @@ func (d *Daemon) readyLine() string {
 		}
 		fmt.Fprintf(&b, "%v, ", rank.cfg.Address)
 	}
-	return b.String() + "control " + cmp.Or(d.cfg.Control.Socket, "none") + ", attach " +
+	return b.String() + "control " + cmp.Or(d.cfg.ControlSocket(), "none") + ", attach " +
 		cmp.Or(d.attachSocket(), "none") +
 		", http " + cmp.Or(d.webURL(), "none")
 }

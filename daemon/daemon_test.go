@@ -151,7 +151,7 @@ func TestRequestErrors(t *testing.T) {
 		kind control.Kind
 		text string
 	}{
-		{"time-out", recv(1, 0, 1), control.Timeout, " for SEND_REQUEST from rank 1"},
+		{"timeout", recv(1, 0, 1), control.Timeout, " for SEND_REQUEST from rank 1"},
 		{"no peer", send(0, 2, "1234"), control.Timeout, " for CLEAR_TO_SEND from rank 2"},
 		{"no such rank", send(0, 9, "1234"), control.Rank, "rank 9: no such rank: the cluster has ranks 0 to 2"},
 		{"itself", recv(0, 0, 1), control.Rank, "rank 0 cannot send to itself"},
@@ -206,8 +206,8 @@ func TestCancelledSend(t *testing.T) {
 	}
 }
 
-// TestHangUp checks that a caller that disconnects cancels its operation.
-func TestHangUp(t *testing.T) {
+// TestDisconnectCancels checks that a caller that disconnects cancels its operation.
+func TestDisconnectCancels(t *testing.T) {
 	c := newCluster(t)
 	r := start(t, c.yaml("", echoes(1, "")...))
 	ctx, cancel := context.WithCancel(within(t))

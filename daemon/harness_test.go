@@ -106,7 +106,7 @@ func startWith(t testing.TB, text string, change func(*Options)) *running {
 		cancel()
 		t.Fatal(err)
 	}
-	r := &running{Daemon: d, client: control.NewClient(d.cfg.Control.Socket), ready: string(line[:n]), log: log}
+	r := &running{Daemon: d, client: control.NewClient(d.cfg.ControlSocket()), ready: string(line[:n]), log: log}
 	r.stop = sync.OnceValue(func() error {
 		r.client.Close()
 		cancel()

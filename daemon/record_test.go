@@ -55,7 +55,7 @@ func TestRecordOfAFailure(t *testing.T) {
 		text        string
 	}{
 		{
-			"time-out", "peer: cpu, link: {deadlines: {clear: 250ms}}",
+			"timeout", "peer: cpu, link: {deadlines: {clear: 250ms}}",
 			func(t *testing.T, _ cluster, r *running) {
 				if _, err := r.findRank(0).Engine.Send(within(t), 1, make([]byte, 4), mpe.Options{}); !errors.Is(err,
 					handshake.ErrTimeout) {
@@ -66,7 +66,7 @@ func TestRecordOfAFailure(t *testing.T) {
 			"for CLEAR_TO_SEND from rank 1: rank 1 has not posted the matching receive, is not running",
 		},
 		{
-			"the caller's time-out", "peer: cpu",
+			"the caller's timeout", "peer: cpu",
 			func(t *testing.T, _ cluster, r *running) {
 				_, err := r.client.Send(within(t), control.SendRequest{From: 0, To: 1, Timeout: 150 * time.Millisecond},
 					bytes.NewReader(make([]byte, 4)))

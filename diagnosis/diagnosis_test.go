@@ -383,8 +383,8 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestFor checks which findings of a diagnosis concern a rank.
-func TestFor(t *testing.T) {
+// TestForRank checks which findings of a diagnosis concern a rank.
+func TestForRank(t *testing.T) {
 	s := status(5, host(0, peer(1, receiving(9))), host(1), host(2, peer(3, sending(handshake.WaitClear, 8))), host(3))
 	d := Diagnose([]Source{{Status: s}}, MinWaitAge)
 	if len(d.Findings) != 2 {

@@ -34,9 +34,9 @@ func TestChangedAddress(t *testing.T) {
 	}
 }
 
-// TestStrangers checks that packets dropped because their address is not in the rank map are mentioned even if no rank
+// TestUnknownSenders checks that packets dropped because their address is not in the rank map are mentioned even if no rank
 // is known to wait.
-func TestStrangers(t *testing.T) {
+func TestUnknownSenders(t *testing.T) {
 	for _, tt := range []struct {
 		drop state.Drop
 		want bool
@@ -351,9 +351,9 @@ func TestSentAhead(t *testing.T) {
 	}
 }
 
-// TestLeft checks that a receive whose sender has ended its send, and has a program, has lost the message's DATA, or
+// TestSenderDone checks that a receive whose sender has ended its send, and has a program, has lost the message's DATA, or
 // that the sender has begun again.
-func TestLeft(t *testing.T) {
+func TestSenderDone(t *testing.T) {
 	for _, in := range []handshake.State{handshake.WaitData, handshake.Receiving} {
 		receives := with(func(p *state.Peer) { p.Receiving.State = in })
 		d := Diagnose([]Source{{Status: status(2, host(0, peer(1, receiving(9), receives)), host(1, peer(0)))}}, MinWaitAge)

@@ -12,7 +12,7 @@ func always() bool { return true }
 
 // E48: a fetched message needs only its announcement and an answer that asks for no DATA. This holds for a receive
 // posted before or after the announcement, of the same size or smaller.
-func TestFetched(t *testing.T) {
+func TestAcceptFetched(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, room := range []int64{5000, 6000, 10, 0} {
 			w := newWorld(Config{EagerLimit: -1})

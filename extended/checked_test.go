@@ -8,7 +8,7 @@ import (
 )
 
 // PacketChecked accepts the same packets as PacketParts, and checks everything but the checksum.
-func TestChecked(t *testing.T) {
+func TestPacketChecked(t *testing.T) {
 	packet := func(dst, src uint32) []byte {
 		payload := []byte("eager")
 		h := protocol.ExtHeader{

@@ -183,7 +183,7 @@ func TestUnusedWindowDoesNotGrow(t *testing.T) {
 	}
 }
 
-// A pause halves the window per time-out, down to the initial window, and slow start restores three quarters of it.
+// A pause halves the window per timeout, down to the initial window, and slow start restores three quarters of it.
 func TestIdleWindow(t *testing.T) {
 	for _, x := range []struct {
 		pause           time.Duration

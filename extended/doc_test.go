@@ -102,11 +102,11 @@ func TestDocumentNumbers(t *testing.T) {
 		{"whose minimum round trip is 500 µs or more is *long*", longRTT == 500*time.Microsecond},
 		{"for each 4 ms of the round trip, up to 32 MiB", bufferedRTT == 4*time.Millisecond && maxBytes == 32<<20},
 		{"a burst may have an eighth of a window, and 16 packets", maxBurst(800) == 100},
-		{"A pause of a time-out, at least 200 ms,", minIdle == 200*time.Millisecond},
+		{"A pause of a timeout, at least 200 ms,", minIdle == 200*time.Millisecond},
 		{"one sent at least 3 transmissions later", minReordering == 3},
 		{"but at least 1 ms", minTimeThreshold == time.Millisecond},
 		{"up to 4096, or the time, up to 32 times as long", maxReordering == 4096 && 1<<maxDoublings == 32},
-		{"after three time-outs without success in a row to 4 packets", persistentTimeouts == 3},
+		{"after three timeouts without success in a row to 4 packets", persistentTimeouts == 3},
 		{"also on one in each quarter of a window of less than 64 packets", 4*ackEvery == 64},
 		{"up to 512 beyond the first missing one, or up to the *length* in its ACKs, at most 16384",
 			shortWindow == 512 && maxWindow == 16384},
@@ -114,7 +114,7 @@ func TestDocumentNumbers(t *testing.T) {
 			udp.MinRTO == 5*time.Millisecond &&
 				tcp.MinRTO == 200*time.Millisecond && udp.InitialRTO == time.Second && tcp.InitialRTO == time.Second &&
 				udp.MaxRTO == time.Second},
-		{"for `deadlines.ack` (default 10 s) while something should be, and three time-outs have passed",
+		{"for `deadlines.ack` (default 10 s) while something should be, and three timeouts have passed",
 			udp.UnreachableAfter == 10*time.Second && minStalls == 3},
 		{"for 20 ms (credit) or 1 s (the others)",
 			udp.HelloFirst == 20*time.Millisecond && udp.HelloMax == time.Second},

@@ -5,7 +5,7 @@ import (
 )
 
 // If the path has become shorter since the only measured round trip, a lost window is detected nevertheless: otherwise
-// each of its packets would wait for a separate time-out.
+// each of its packets would wait for a separate timeout.
 func TestLostWindowOnAShorterWay(t *testing.T) {
 	c := newCouple(Config{MaxPayload: 1000})
 	c.send(0, 1, 8, 0)
@@ -31,6 +31,6 @@ func TestLostWindowOnAShorterWay(t *testing.T) {
 		c.deliverAll()
 	}
 	if s := c.conns[0].Stats(); c.done != 2 || s.Timeouts > 2 {
-		t.Errorf("%d sends are done after %d ticks; %d time-outs, %d losses", c.done, ticks, s.Timeouts, s.Losses)
+		t.Errorf("%d sends are done after %d ticks; %d timeouts, %d losses", c.done, ticks, s.Timeouts, s.Losses)
 	}
 }

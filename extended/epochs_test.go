@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Worlds in which ranks are restarted or closed, and the network fails for longer than any time-out. Messages may be
+// Worlds in which ranks are restarted or closed, and the network fails for longer than any timeout. Messages may be
 // lost, with an error, but none is delivered twice, out of order or corrupt; every send ends; and after the failures
 // the two ranks work again without intervention.
 

@@ -68,18 +68,18 @@ var faults = map[string]struct {
 	next  bool // the next packet is lost
 	slow  time.Duration
 }{
-	"lost":                  {fates: nil},
-	"lost with the next":    {fates: nil, next: true},
-	"twice":                 {fates: []fate{{}, {}}},
-	"twice, once late":      {fates: []fate{{}, {delay: 2 * time.Second}}, slow: 2 * time.Second},
-	"a bit late":            {fates: []fate{{delay: 50 * time.Microsecond}}},
-	"late":                  {fates: []fate{{delay: 3 * time.Millisecond}}},
-	"later than a time-out": {fates: []fate{{delay: 300 * time.Millisecond}}, slow: 300 * time.Millisecond},
-	"swapped":               {fates: []fate{{delay: swapped}}},
-	"corrupt header":        {fates: []fate{{flip: 8*33 + 1}}},
-	"corrupt length":        {fates: []fate{{flip: 8*20 + 1}}},
-	"corrupt checksum":      {fates: []fate{{flip: 8*24 + 3}}},
-	"corrupt end":           {fates: []fate{{flip: 1 << 20}}}, // anywhere
+	"lost":                 {fates: nil},
+	"lost with the next":   {fates: nil, next: true},
+	"twice":                {fates: []fate{{}, {}}},
+	"twice, once late":     {fates: []fate{{}, {delay: 2 * time.Second}}, slow: 2 * time.Second},
+	"a bit late":           {fates: []fate{{delay: 50 * time.Microsecond}}},
+	"late":                 {fates: []fate{{delay: 3 * time.Millisecond}}},
+	"later than a timeout": {fates: []fate{{delay: 300 * time.Millisecond}}, slow: 300 * time.Millisecond},
+	"swapped":              {fates: []fate{{delay: swapped}}},
+	"corrupt header":       {fates: []fate{{flip: 8*33 + 1}}},
+	"corrupt length":       {fates: []fate{{flip: 8*20 + 1}}},
+	"corrupt checksum":     {fates: []fate{{flip: 8*24 + 3}}},
+	"corrupt end":          {fates: []fate{{flip: 1 << 20}}}, // anywhere
 }
 
 func TestFaults(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 )
 
 // tcpFlow models a TCP connection that always has data to send, with CUBIC with SACK, a packet threshold of three,
-// RACK's time threshold of a quarter of a round trip, delayed acknowledgements, and time-outs of at least 200 ms. Its
+// RACK's time threshold of a quarter of a round trip, delayed acknowledgements, and timeouts of at least 200 ms. Its
 // window is a congestion.
 type tcpFlow struct {
 	b *bottleneck
@@ -79,7 +79,7 @@ func (f *tcpFlow) transmit(n int) {
 	f.b.forth(tcpSegmentBytes+overheadTCP, func() { f.arrive(n, sent) })
 }
 
-// arm sets the time-out.
+// arm sets the timeout.
 func (f *tcpFlow) arm() {
 	at := f.b.now + f.r.rto
 	f.timer = at

@@ -137,7 +137,7 @@ func TestNumbersAndSessions(t *testing.T) {
 }
 
 // A message accepted while it is being received is not written beyond the receive buffer (E14).
-func TestNoCopyBeyondTheRoom(t *testing.T) {
+func TestNoCopyBeyondTheBuffer(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(eager(1, 1, 0, 300), 100)
 	s.c.Accept(s.now, s.c.recvs.messageID(s.c.recvs.first.number), 150, nil)

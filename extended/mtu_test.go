@@ -62,7 +62,7 @@ func TestSearchSteps(t *testing.T) {
 		want       bool
 		size       int
 		probe, try int
-		due        Instant // with a time-out of 10 ms, and the last packet of the peer at 5 ms
+		due        Instant // with a timeout of 10 ms, and the last packet of the peer at 5 ms
 	}{
 		{"the link is known", func() bool { s.restart(8892); return true }, true, 1120, 8888, 0, 0},
 		{"the first is sent", func() bool { return s.expired(10*ms, 5*ms) }, true, 1120, 8888, 1, 20 * ms},

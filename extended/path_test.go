@@ -39,7 +39,7 @@ func TestLongPath(t *testing.T) {
 		took := w.stream(t, size)
 		st := w.nodes[0].conn.Stats()
 		if st.Retransmissions+st.Timeouts+st.Losses != 0 {
-			t.Errorf("round trip of %v: %d packets retransmitted, %d time-outs, %d losses", trip, st.Retransmissions,
+			t.Errorf("round trip of %v: %d packets retransmitted, %d timeouts, %d losses", trip, st.Retransmissions,
 				st.Timeouts, st.Losses)
 		}
 		// Two round trips for the sessions and the message, eleven until the window has grown from 16 packets to 16384.
@@ -50,7 +50,7 @@ func TestLongPath(t *testing.T) {
 	}
 }
 
-// When the path suddenly becomes longer, time-outs expire for packets that are merely late. This is detected, and the
+// When the path suddenly becomes longer, timeouts expire for packets that are merely late. This is detected, and the
 // window is restored (E30).
 func TestPathBecomesLonger(t *testing.T) {
 	for _, both := range []bool{false, true} { // both: DATA is sent the other way as well, and acknowledges
@@ -79,7 +79,7 @@ func TestPathBecomesLonger(t *testing.T) {
 			}
 			if after.Timeouts == 0 || after.Events[Spurious] != 1 || after.Losses != 0 ||
 				after.Retransmissions != after.Timeouts {
-				t.Errorf("%v, both ways %v: %d time-outs, detected %d times; %d packets declared lost, %d retransmitted",
+				t.Errorf("%v, both ways %v: %d timeouts, detected %d times; %d packets declared lost, %d retransmitted",
 					long, both, after.Timeouts, after.Events[Spurious], after.Losses, after.Retransmissions)
 			}
 			if after.Window != shortWindow || (after.RoundTrip-long).Abs() > long/20 {
@@ -94,7 +94,7 @@ func TestPathBecomesLonger(t *testing.T) {
 }
 
 // Both sides know the round-trip time before the first loss, so that on a short path, a loss is not detected only by
-// the long initial time-out.
+// the long initial timeout.
 func TestFirstLossOnShortPath(t *testing.T) {
 	for _, from := range []int{0, 1} {
 		w := newWorld(Config{})

@@ -27,7 +27,7 @@ func TestLatePacketIsNotALoss(t *testing.T) {
 	c := w.nodes[0].conn
 	st := c.Stats()
 	if st.Losses == 0 || st.Losses > 3 || st.Timeouts != 0 || st.Retransmissions > st.Losses {
-		t.Errorf("%d packets declared lost, %d retransmitted, %d time-outs", st.Losses, st.Retransmissions, st.Timeouts)
+		t.Errorf("%d packets declared lost, %d retransmitted, %d timeouts", st.Losses, st.Retransmissions, st.Timeouts)
 	}
 	if !math.IsInf(c.path.window.threshold, 1) || c.path.window.suspectedLosses != 0 {
 		t.Errorf("the reduction stands: %+v", c.path.window.curve)
@@ -37,8 +37,8 @@ func TestLatePacketIsNotALoss(t *testing.T) {
 	}
 }
 
-// When the path has carried nothing for three time-outs, the window is the minimum; when the path was merely slow, or
-// after fewer time-outs, it is not.
+// When the path has carried nothing for three timeouts, the window is the minimum; when the path was merely slow, or
+// after fewer timeouts, it is not.
 func TestPersistentCongestion(t *testing.T) {
 	for _, x := range []struct {
 		timeOuts, window int

@@ -37,7 +37,7 @@ func TestTimeToFinish(t *testing.T) {
 			least := float64(size/defaultPayload + 4)
 			surplus := float64(w.sent[0])/least - 1
 			s := w.nodes[0].conn.Stats()
-			t.Logf("%v, %.3f packets too many, %d ACKs, window %d, RTO %v, %d losses, %d time-outs", w.now, surplus,
+			t.Logf("%v, %.3f packets too many, %d ACKs, window %d, RTO %v, %d losses, %d timeouts", w.now, surplus,
 				w.sent[1], s.Window, s.Timeout, s.Losses, s.Timeouts)
 			if w.now > x.most || surplus > x.surplus {
 				t.Errorf("%v and %.3f packets too many, more than %v and %.3f", w.now, surplus, x.most, x.surplus)

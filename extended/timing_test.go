@@ -25,12 +25,12 @@ func TestRoundTrip(t *testing.T) {
 	s.now += 300 * time.Microsecond
 	s.ack(3, 65537, 1<<20)
 	if got := s.c.Stats(); got.RoundTrip != time.Millisecond || got.Timeout != timeout {
-		t.Errorf("a retransmitted packet was measured: %v, time-out %v after %v", got.RoundTrip, got.Timeout, timeout)
+		t.Errorf("a retransmitted packet was measured: %v, timeout %v after %v", got.RoundTrip, got.Timeout, timeout)
 	}
 }
 
-// An acknowledgement after a time-out counts for the transmission whose clock it has. If that is the first one, the
-// time-out was spurious: it shows nothing about packets sent in between, the window is unchanged, and the round trip is
+// An acknowledgement after a timeout counts for the transmission whose clock it has. If that is the first one, the
+// timeout was spurious: it shows nothing about packets sent in between, the window is unchanged, and the round trip is
 // measured anew. If it is the retransmission, earlier packets are lost as well (E29, E30).
 func TestWhichTransmissionArrived(t *testing.T) {
 	const first, again, before = 0, 1, 2
@@ -64,7 +64,7 @@ func TestWhichTransmissionArrived(t *testing.T) {
 		got := s.c.Stats()
 		if got.ToRetransmit != x.lost || got.Timeouts != 1 || got.Events[Spurious] != uint64(x.spurious) ||
 			got.Window != x.window {
-			t.Errorf("%s: %d packets are declared lost, %d of %d time-outs were spurious, the window is %d",
+			t.Errorf("%s: %d packets are declared lost, %d of %d timeouts were spurious, the window is %d",
 				x.what, got.ToRetransmit, got.Events[Spurious], got.Timeouts, got.Window)
 		}
 		if (got.RoundTrip - x.trip).Abs() > 3*time.Microsecond {
@@ -77,7 +77,7 @@ func TestWhichTransmissionArrived(t *testing.T) {
 // (E31, E33).
 func TestHeldUpProgramAsksFirst(t *testing.T) {
 	for name, begin := range map[string]func(s *scripted){
-		"time-outs": func(s *scripted) { s.send(1, 1) },
+		"timeouts": func(s *scripted) { s.send(1, 1) },
 		"HELLO": func(s *scripted) {
 			s.send(1, 1<<20)
 			s.ack(2, 65537, 1<<20).flush()

@@ -17,11 +17,11 @@ import (
 
 // transitions are scripts, one for each row of the state tables. The first word is the kind of peer, the last word the
 // event, and the words between them bring a Pair into the state. A number advances the clock by that many milliseconds,
-// and handles the time-outs.
+// and handles the timeouts.
 var transitions = map[string]string{
 	"M1":  "fpga send",
 	"M2":  "fpga recv req send",
-	"M3":  "cpu send time-out 120 clear ack clear send",
+	"M3":  "cpu send timeout 120 clear ack clear send",
 	"M4":  "fpga clear",
 	"M5":  "fpga ack",
 	"M6":  "fpga error",
@@ -37,7 +37,7 @@ var transitions = map[string]string{
 	"M16": "fpga recv send req",
 	"M17": "fpga send req",
 	"M18": "fpga send error",
-	"M19": "fpga send time-out",
+	"M19": "fpga send timeout",
 	"M20": "limited send deadline",
 	"M21": "fpga send cancel-send",
 	"M22": "tcp send connected",
@@ -47,20 +47,20 @@ var transitions = map[string]string{
 	"M26": "fpga send clear req",
 	"M27": "software send clear req",
 	"M28": "fpga send clear error",
-	"M29": "software send clear time-out",
+	"M29": "software send clear timeout",
 	"M30": "fpga send clear deadline",
 	"M31": "fpga send-cut clear deadline",
 	"M32": "fpga send clear cancel-send",
 	"M33": "tcp send clear connected",
 	"M34": "fpga send-cut clear 102 clear",
-	"M35": "fpga send clear 102 clear time-out",
+	"M35": "fpga send clear 102 clear timeout",
 	"M36": "fpga req 1 send clear ack",
 	"M37": "fpga send recv req clear 102 clear",
 	"M40": "fpga req 1 send clear 102 req",
 	"M41": "tcp send recv req connected",
-	"M39": "fpga recv req send time-out",
+	"M39": "fpga recv req send timeout",
 	"M43": "fpga send clear req 102 req",
-	"M38": "cpu send time-out 120 clear ack send",
+	"M38": "cpu send timeout 120 clear ack send",
 	"M42": "cpu send-cut clear deadline send deadline",
 
 	"N1":  "fpga recv",
@@ -88,7 +88,7 @@ var transitions = map[string]string{
 	"N23": "fpga recv req bare",
 	"N24": "fpga recv req 20 req",
 	"N25": "fpga recv req 60 req",
-	"N26": "fpga recv req time-out",
+	"N26": "fpga recv req timeout",
 	"N27": "fpga recv req deadline",
 	"N28": "fpga recv req error",
 	"N29": "fpga recv req cancel-recv",
@@ -102,8 +102,8 @@ var transitions = map[string]string{
 	"N36": "fpga recv req first first",
 	"N37": "fpga recv req first 20 req",
 	"N38": "fpga recv req first 60 req",
-	"N39": "software recv req first time-out",
-	"N40": "cpu recv req first time-out",
+	"N39": "software recv req first timeout",
+	"N40": "cpu recv req first timeout",
 	"N41": "software recv req first deadline",
 	"N42": "fpga recv req first error",
 	"N43": "tcp recv req first connected",
@@ -262,8 +262,8 @@ func (s *script) step() (acts []handshake.Action) {
 		}
 	case "connected":
 		acts = p.Reconnected(s.now, nil)
-	case "time", "deadline":
-		// Advance to the next time-out, or to the one that ends a message.
+	case "timeout", "deadline":
+		// Advance to the next timeout, or to the one that ends a message.
 		for {
 			at, ok := p.Timeout()
 			if !ok {
@@ -271,7 +271,7 @@ func (s *script) step() (acts []handshake.Action) {
 			}
 			s.now = at
 			acts = s.sent(p.Tick(s.now, nil))
-			if base == "time" || slices.ContainsFunc(acts, func(a handshake.Action) bool { return a.Err != nil }) {
+			if base == "timeout" || slices.ContainsFunc(acts, func(a handshake.Action) bool { return a.Err != nil }) {
 				return acts
 			}
 		}

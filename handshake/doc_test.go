@@ -119,7 +119,7 @@ func TestDocumentNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// Tables of time-outs: when packets are retransmitted, and when an operation times out.
+// Tables of timeouts: when packets are retransmitted, and when an operation times out.
 func TestDocumentTimeouts(t *testing.T) {
 	timings := map[string]handshake.Timing{
 		"deployed CPU library":  handshake.DeployedCPU(),

@@ -87,7 +87,7 @@ func one(side, nth int, fate []time.Duration) fault {
 
 // faultStalls are the stalls of either side, the sender being side 0: at its CLEAR_TO_SEND or ACK, and of the receiver
 // at SEND_REQUEST, at the first datagram of DATA, and in the middle of DATA. They are longer and shorter than the
-// time-outs.
+// timeouts.
 func faultStalls() []stall {
 	stalls := []stall{{}}
 	for _, at := range [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {1, 3}} {

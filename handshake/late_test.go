@@ -59,7 +59,7 @@ func TestHandledLate(t *testing.T) {
 				b := newBench(t, fpga)
 				x.begin(b)
 				if late {
-					b.now = later // no time-out was handled
+					b.now = later // no timeout was handled
 				} else {
 					b.at(later)
 				}

@@ -8,9 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestReceived checks that ReceivedCounts counts datagrams over a datagram socket, and packets over a stream, however
+// TestReceivedCounts checks that ReceivedCounts counts datagrams over a datagram socket, and packets over a stream, however
 // their payload is divided.
-func TestReceived(t *testing.T) {
+func TestReceivedCounts(t *testing.T) {
 	const words = 600 // two datagrams
 	packet := func(typ protocol.Type, call protocol.Call, size uint32) []byte {
 		b := make([]byte, protocol.HeaderLen)

@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// quick returns a configuration with other time-outs and deadlines.
+// quick returns a configuration with other timeouts and deadlines.
 func quick() *handshake.Config {
 	b := handshake.Backoff{First: 20 * time.Millisecond, Retransmissions: 1}
 	return &handshake.Config{
@@ -59,7 +59,7 @@ func ended(acts []handshake.Action, kind handshake.ActionKind) (error, bool) {
 	return nil, false
 }
 
-// TestReconfigureBetweenMessages checks that a message in progress keeps the time-outs and deadlines with which it
+// TestReconfigureBetweenMessages checks that a message in progress keeps the timeouts and deadlines with which it
 // began, and that the next one uses the new ones.
 func TestReconfigureBetweenMessages(t *testing.T) {
 	const second = time.Second
@@ -68,7 +68,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		send(t, p, 0, 1)
 		p.Reconfigure(quick())
 		if at := due(t, p); at != 100*time.Millisecond {
-			t.Errorf("the time-out is at %v", at)
+			t.Errorf("the timeout is at %v", at)
 		}
 		if _, over := ended(p.Tick(second, nil), handshake.SendDone); over {
 			t.Error("it has the new deadline")
@@ -78,7 +78,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		}
 		send(t, p, second, 1)
 		if at := due(t, p); at != second+20*time.Millisecond {
-			t.Errorf("the next one's time-out is at %v", at)
+			t.Errorf("the next one's timeout is at %v", at)
 		}
 		if err, _ := ended(p.Tick(second+200*time.Millisecond, nil), handshake.SendDone); !errors.Is(err,
 			handshake.ErrTimeout) {
@@ -115,7 +115,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		p.Datagram(0, packet(sreq, sInt, 0), nil)
 		p.Reconfigure(quick())
 		if at := due(t, p); at != 4*second {
-			t.Errorf("the time-out is at %v", at)
+			t.Errorf("the timeout is at %v", at)
 		}
 		// A pause between datagrams that exceeds the new FragmentGap.
 		data := append(packet(dat, sInt, 700), make([]byte, 346*4)...)
@@ -127,7 +127,7 @@ func TestReconfigureBetweenMessages(t *testing.T) {
 		p.Recv(second, handshake.RecvOp{ID: 2, Words: 1000}, nil)
 		p.Datagram(second, packet(sreq, sInt, 0), nil)
 		if at := due(t, p); at != second+20*time.Millisecond {
-			t.Errorf("the next one's time-out is at %v", at)
+			t.Errorf("the next one's timeout is at %v", at)
 		}
 		p.Tick(second+20*time.Millisecond, nil)
 		if at := due(t, p); at != second+200*time.Millisecond {

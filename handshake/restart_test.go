@@ -434,8 +434,8 @@ func TestUnclearedData(t *testing.T) {
 	}
 }
 
-// TestKeptDeadEnd: a dead end is kept, and ends when the peer shows that it continues, or by Reset.
-func TestKeptDeadEnd(t *testing.T) {
+// TestSavedDeadEnd: a dead end is kept, and ends when the peer shows that it continues, or by Reset.
+func TestSavedDeadEnd(t *testing.T) {
 	for _, kept := range []handshake.SavedState{{DeadEnd: true, DeadOnSend: true, DeadWords: 1000},
 		{DeadEnd: true, Rebooted: true}} {
 		for name, end := range map[string]func(r *rank){
@@ -522,9 +522,9 @@ func TestRestartInMidMessage(t *testing.T) {
 	}
 }
 
-// TestKeptBeforeAck: if a process ends before it has sent an ACK, its peer waits forever after its last retransmission.
+// TestSavedBeforeAck: if a process ends before it has sent an ACK, its peer waits forever after its last retransmission.
 // If it has sent the ACK, the peer does not.
-func TestKeptBeforeAck(t *testing.T) {
+func TestSavedBeforeAck(t *testing.T) {
 	rules := handshake.FPGAPeer(1)
 	earlier := newRank(hostTo(1, rules))
 	earlier.postRecv(5)

@@ -22,7 +22,7 @@ type endpoint interface {
 	start(now time.Duration)
 	// datagram handles a datagram.
 	datagram(now time.Duration, b []byte)
-	// tick handles time-outs; next returns the time of the next one.
+	// tick handles timeouts; next returns the time of the next one.
 	tick(now time.Duration)
 	next() (time.Duration, bool)
 	// out returns the datagrams to be sent, and removes them.

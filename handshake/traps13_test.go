@@ -109,7 +109,7 @@ func TestTrap05NoRequestTooMany(t *testing.T) {
 	if requests != 3 || ops[2].ph.Ack > 1060*ms {
 		t.Errorf("%d SEND_REQUESTs for three messages, the last acknowledged at %v", requests, ops[2].ph.Ack)
 	}
-	// If the peer has kept none after all, one is sent after the first time-out.
+	// If the peer has kept none after all, one is sent after the first timeout.
 	b := newBench(t, hostToCPU())
 	b.postSend(pattern(1, 1))
 	b.at(1050*ms).gets(clr, rInt, nil).gets(ack, rInt, nil).sends(sreq, sreq, dat)
@@ -254,7 +254,7 @@ func TestTrap16LateClear(t *testing.T) {
 	if !errors.Is(op.err, handshake.ErrPartial) || got().done || host.notes[handshake.Retransmitted] != 1 {
 		t.Fatalf("%v; the FPGA has a message: %v; %v", op.err, got().done, host.notes)
 	}
-	// One that comes later than the FPGA's time-out, less a tenth, was sent by the FPGA.
+	// One that comes later than the FPGA's timeout, less a tenth, was sent by the FPGA.
 	first := mpemodelTimeout(1)
 	for _, at := range []time.Duration{first*9/10 - ms, first * 9 / 10} {
 		b := newBench(t, hostTo(1, handshake.FPGAPeer(1)))

@@ -27,7 +27,7 @@ func newBench(t *testing.T, cfg handshake.Config) *bench {
 	return &bench{t: t, rank: newRank(cfg)}
 }
 
-// at advances the clock, and handles the time-outs on the way.
+// at advances the clock, and handles the timeouts on the way.
 func (b *bench) at(now time.Duration) *bench {
 	for {
 		next, ok := b.next()
@@ -125,7 +125,7 @@ func TestTrap02NothingUnsolicitedToAnFPGA(t *testing.T) {
 	// A duplicate of the SEND_REQUEST, made by the network, does not cause a second CLEAR_TO_SEND.
 	b.at(5*ms).gets(sreq, sInt, nil).sends()
 	b.gets(dat, sInt, data).sends(ack)
-	// Nor does a duplicate of DATA cause a second ACK. Only one that comes after the FPGA's own ACK time-out, 225 ms
+	// Nor does a duplicate of DATA cause a second ACK. Only one that comes after the FPGA's own ACK timeout, 225 ms
 	// for rank 1, does.
 	b.at(10*ms).gets(dat, sInt, data).sends()
 	b.at(150*ms).gets(dat, sInt, data).sends()
@@ -165,7 +165,7 @@ func TestTrap03CrossingRequests(t *testing.T) {
 				t.Fatalf("%s: the requests did not cross", order)
 			}
 			// The FPGA dropped our request when it sent its data. It is retransmitted as soon as that data is
-			// acknowledged, not a time-out later.
+			// acknowledged, not a timeout later.
 			if order == "together" && s.ph.Ack > 10*ms {
 				t.Fatalf("%s: our send took %v", order, s.ph.Ack)
 			}
@@ -310,7 +310,7 @@ func TestTrap05NoClearToACPUSenderWhoseDataHasBegun(t *testing.T) {
 	b.raw(all[0]) // the second one is lost
 	b.at(1 * ms).raw(all[2])
 	b.at(90 * ms).sends()
-	for _, d := range all { // after its own time-out
+	for _, d := range all { // after its own timeout
 		b.at(101 * ms).raw(d)
 	}
 	b.sends(ack)

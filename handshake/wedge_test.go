@@ -157,7 +157,7 @@ func (w *twins) packets() [][]byte {
 // than a stand-in's.
 func (w *twins) harmed() string {
 	why, wedged := w.model.Wedged()
-	if wedged && !strings.Contains(why, "no time-out is left") {
+	if wedged && !strings.Contains(why, "no timeout is left") {
 		return why
 	}
 	words, overrun, done := w.model.Result()

@@ -178,8 +178,8 @@ func TestRevokedClear(t *testing.T) {
 	s.does("note withdrawn", "SEND_REQUEST 0→1 BARRIER size=2", "done", "failed")
 }
 
-// TestLeaveSend: a deployed node gets the DATA that it asks for although the sender is gone, and nothing else.
-func TestLeaveSend(t *testing.T) {
+// TestDetachSend: a deployed node gets the DATA that it asks for although the sender is gone, and nothing else.
+func TestDetachSend(t *testing.T) {
 	for _, rules := range []handshake.PeerRules{handshake.FPGAPeer(1), handshake.CPUPeer()} {
 		s := newExchange(t, rules, nil)
 		s.send(1)
@@ -202,15 +202,15 @@ func TestLeaveSend(t *testing.T) {
 	}
 }
 
-// TestLeftDeadline: the wait for a message whose caller is gone ends, even without configured deadlines.
-func TestLeftDeadline(t *testing.T) {
+// TestDetachedDeadline: the wait for a message whose caller is gone ends, even without configured deadlines.
+func TestDetachedDeadline(t *testing.T) {
 	never := func(timing *handshake.Timing) { timing.AckDeadline, timing.DataDeadline = 0, 0 }
 	s := newExchange(t, handshake.FPGAPeer(1), never)
 	s.send(1)
 	s.gets(clr, rInt, 0)
 	s.DataSent(s.now)
 	if _, ok := s.Timeout(); ok {
-		t.Fatal("there is a time-out")
+		t.Fatal("there is a timeout")
 	}
 	s.DetachSend(s.now, 1)
 	s.acts = s.Tick(10*time.Second, nil)

@@ -2,8 +2,12 @@ package mpe_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +157,112 @@ func numbersOf(typ op.Type, rank, count int) []byte {
 		}
 	}
 	return b
+}
+
+// begin posts a rank's call, which must succeed.
+func begin(t *testing.T, c *colltest.Case, e *mpe.Engine, tag int) mpe.Op {
+	t.Helper()
+	o, err := c.Start(e, tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// finish waits for operations that must succeed.
+func finish(t *testing.T, ops ...mpe.Op) {
+	t.Helper()
+	for i, o := range ops {
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		_, err := o.Await(ctx)
+		stop()
+		if err != nil {
+			t.Fatalf("operation %d: %v", i, err)
+		}
+		o.Free()
+	}
+}
+
+// TestCollectivesThroughLoss runs calls while the network loses 5 % of the packets and delivers 5 % twice, the
+// second time late.
+func TestCollectivesThroughLoss(t *testing.T) {
+	for _, ranks := range []int{2, 5, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newExtended(t, ranks, func(x *extended.Config) { x.EagerLimit, x.MaxPayload = 2000, 1300 })
+			defer c.close()
+			var mu sync.Mutex
+			rng := rand.New(rand.NewPCG(uint64(ranks), 5))
+			c.net.SetHook(func(_, _ int, _ []byte) []time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				late := time.Duration(rng.IntN(100)) * time.Microsecond
+				switch x := rng.IntN(100); {
+				case x < 5:
+					return nil
+				case x < 10:
+					return []time.Duration{late, 10 * late}
+				}
+				return []time.Duration{late}
+			})
+			runCases(t, c.engines, colltest.AllCases(ranks, []int{0, ranks - 1}, []int{1, 2500}, 0))
+		})
+	}
+}
+
+// TestCallsOverlap checks that overlapping calls are distinguished by number, whatever the order of waiting.
+func TestCallsOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ranks, calls = 4, 20
+		c := newExtended(t, ranks, nil)
+		defer c.close()
+		var cases []*colltest.Case
+		ops := make([][]mpe.Op, ranks)
+		for i := range calls {
+			x := colltest.NewCase([]coll.Collective{coll.Allreduce, coll.Bcast, coll.Barrier, coll.Alltoall}[i%4], "",
+				ranks, i%ranks, 1+i*i*10)
+			cases = append(cases, x)
+		}
+		for r, e := range c.engines { // in succession: the first calls wait for the agreement of the members
+			for i, x := range cases {
+				ops[r] = append(ops[r], begin(t, x, e, i+1))
+			}
+		}
+		for r := range c.engines {
+			slices.Reverse(ops[r])
+			finish(t, ops[r]...)
+			for _, x := range cases {
+				if err := x.Check(r); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkBarrierInMemory(b *testing.B) {
+	engines := newExtendedWith(b, 2, nil, nil)
+	defer engines.close()
+	done := make(chan error)
+	call := colltest.NewCase(coll.Barrier, "dissemination", 2, 0, 0)
+	run := func(e *mpe.Engine, n int) error {
+		for i := range n {
+			o, err := call.Start(e, i+1)
+			if err != nil {
+				return err
+			}
+			if _, err := o.Await(b.Context()); err != nil {
+				return err
+			}
+			o.Free()
+		}
+		return nil
+	}
+	b.ReportAllocs()
+	go func() { done <- run(engines.engines[1], b.N) }()
+	if err := run(engines.engines[0], b.N); err != nil {
+		b.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
 }

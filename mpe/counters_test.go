@@ -166,7 +166,7 @@ func TestSendBehindReturned(t *testing.T) {
 	})
 }
 
-func TestCountersOfTimeOuts(t *testing.T) {
+func TestCountersOfTimeouts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.CPUPeer(),
 			func(hs *handshake.Config) { hs.Timing.ClearDeadline = 5 * time.Second })
@@ -198,7 +198,7 @@ func TestSilentPeer(t *testing.T) {
 		}
 		s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: make([]byte, 4)})
 		if _, err := s.Await(context.Background()); err == nil || !silent() {
-			t.Errorf("after a time-out, %v, the peer is not silent", err)
+			t.Errorf("after a timeout, %v, the peer is not silent", err)
 		}
 		time.Sleep(time.Hour)
 		if !silent() {

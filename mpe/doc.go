@@ -16,5 +16,5 @@
 // Read device.go and transport.go first: the interfaces above and below. engine.go defines the Engine and processes its
 // events. engine_post.go starts operations, and engine_request.go defines a started operation. engine_poll.go and
 // engine_source.go receive packets, engine_write.go sends them, and engine_placement.go places payload. Each other file
-// implements one kind of call. names.go re-exports the names of package core that belong to this package's interface.
+// implements one kind of call. aliases.go re-exports the names of package core that belong to this package's interface.
 package mpe

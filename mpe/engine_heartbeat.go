@@ -35,7 +35,7 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	}
 	select {
 	case <-locked:
-		return fmt.Errorf("rank %d: no goroutine has handled time-outs: %w", e.rank, ctxerr.Cause(ctx))
+		return fmt.Errorf("rank %d: no goroutine has handled timeouts: %w", e.rank, ctxerr.Cause(ctx))
 	default:
 		return fmt.Errorf("rank %d: its lock is not released: %w", e.rank, ctxerr.Cause(ctx))
 	}

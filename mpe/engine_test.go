@@ -393,7 +393,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	})
 }
 
-func TestCloseDrainsWhatIsUnderWay(t *testing.T) {
+func TestCloseDrainsPendingMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		c.net.SetHook(func(int, int, []byte) []time.Duration { return []time.Duration{10 * time.Millisecond} })

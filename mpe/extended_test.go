@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
-	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/memnet"
@@ -171,54 +170,6 @@ func TestExtendedTruncation(t *testing.T) {
 	})
 }
 
-func TestDetachedExtendedReceiveKeepsTheMessage(t *testing.T) {
-	for _, n := range []int{5000, 50_000} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newExtended(t, 2, nil)
-			defer c.close()
-			c.net.SetHook(func(from, _ int, b []byte) []time.Duration {
-				if h, _, d := protocol.ParseExtended(b); d.OK() && h.Type == protocol.Data && h.Offset > 0 &&
-					h.Message == 1 {
-					return []time.Duration{20 * time.Millisecond}
-				}
-				return []time.Duration{time.Millisecond}
-			})
-			first := make([]byte, n)
-			r := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: first})
-			data := pattern(n, 9)
-			s := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: data})
-			second := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: pattern(10, 8)})
-			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Millisecond)
-			defer cancel()
-			_, err := r.Await(ctx)
-			var we *mpe.WaitError
-			if !errors.As(err, &we) || !we.InTransfer || !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("got %v", err)
-			}
-			stored := bytes.Clone(first)
-			for _, s := range []mpe.Op{s, second} {
-				if _, err := s.Await(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(time.Second)
-			if !bytes.Equal(first, stored) {
-				t.Error("the buffer was written to after it was returned")
-			}
-			// The message is still the first one.
-			buf := make([]byte, n)
-			st, err := start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}).Await(t.Context())
-			if err != nil || st.Bytes != int64(n) || !bytes.Equal(buf, data) {
-				t.Fatalf("%+v, %v", st, err)
-			}
-			st, err = start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: buf}).Await(t.Context())
-			if err != nil || st.Bytes != 10 || !bytes.Equal(buf[:10], pattern(10, 8)) {
-				t.Fatalf("%+v, %v", st, err)
-			}
-		})
-	}
-}
-
 func TestExtendedCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 2, nil)
@@ -331,113 +282,6 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// TestAnySourceOverProfiles checks that receives from any source get messages from peers of each profile.
-func TestAnySourceOverProfiles(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New(4)
-		var engines []*mpe.Engine
-		hs := func(p protocol.Profile) mpe.Peer {
-			return mpe.Peer{Handshake: handshake.Config{Profile: p, Shape: protocol.CPUShape(),
-				Timing: handshake.DefaultTiming(handshake.PeerRules{}), MaxWords: 1 << 20}}
-		}
-		for rank := range 4 {
-			cfg, tr := mpe.Config{Rank: rank, Peers: make([]mpe.Peer, 4)}, net.Transport(rank)
-			for p := range 4 {
-				switch max(rank, p) {
-				case 1:
-					cfg.Peers[p] = hs(protocol.CloudFPGA)
-				case 2:
-					cfg.Peers[p] = hs(protocol.V09)
-				default:
-					cfg.Peers[p].Extended = &extended.Config{Seed: uint64(4*rank + p + 1)}
-				}
-				if rank > 0 && p > 0 {
-					cfg.Peers[p] = hs(protocol.CloudFPGA)
-				}
-				cfg.Peers[p].Transport = tr
-			}
-			e, err := mpe.New(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			engines = append(engines, e)
-		}
-		c := &cluster{t: t, net: net, engines: engines}
-		defer c.close()
-		for i, order := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 3, 1}} {
-			var bufs [3][]byte
-			var ops []mpe.Op
-			for j := range 3 {
-				bufs[j] = make([]byte, 4000)
-				ops = append(ops, start(t, engines[0],
-					mpe.Operation{Kind: mpe.OpRecv, Peer: mpe.AnySource, Tag: mpe.AnyTag, Buf: bufs[j],
-						AnyDatatype: true}))
-			}
-			for j, src := range order {
-				tag := 0
-				if src > 1 {
-					tag = 10*src + i
-				}
-				data := pattern(4*(100+src), uint64(src))
-				if _, err := engines[src].Send(t.Context(), 0, data, mpe.Options{Tag: tag}); err != nil {
-					t.Fatal(err)
-				}
-				st, err := ops[j].Await(t.Context())
-				if err != nil || st.Peer != src || st.Tag != tag || st.Bytes != int64(len(data)) ||
-					!bytes.Equal(bufs[j][:len(data)], data) {
-					t.Fatalf("from %d: %+v, %v", src, st, err)
-				}
-			}
-		}
-	})
-}
-
-// TestV09MatchesByTag checks that v0.9 carries tags: receives that are posted in a different order from the sends
-// get the right messages, as far as one handshake at a time permits.
-func TestV09MatchesByTag(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 2, handshake.SoftwarePeer(), func(h *handshake.Config) { h.Profile = protocol.V09 })
-		defer c.close()
-		var recvs [3]*mpe.Request
-		var bufs [3][]byte
-		for i, tag := range []int{3, 1, 2} {
-			bufs[i] = make([]byte, 4)
-			recvs[i], _ = c.engines[1].Irecv(0, bufs[i], mpe.Options{Tag: tag})
-		}
-		for _, tag := range []int{1, 2, 3} {
-			if _, err := c.engines[0].Send(t.Context(), 1, words(1, uint32(tag)), mpe.Options{Tag: tag}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i, tag := range []int{3, 1, 2} {
-			if st, err := recvs[i].Wait(t.Context()); err != nil || st.Tag != tag ||
-				!bytes.Equal(bufs[i], words(1, uint32(tag))) {
-				t.Errorf("tag %d: %+v, %v", tag, st, err)
-			}
-		}
-	})
-}
-
-// TestExtendedSessions checks that when peers are restarted or disappear, operations in progress with them
-// fail with a descriptive error, and later messages succeed.
-func TestExtendedSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newExtended(t, 2, nil)
-		defer func() { c.close() }()
-		if _, err := c.engines[0].Send(t.Context(), 1, pattern(10, 1), mpe.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		big := start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Buf: pattern(100_000, 1)})
-		time.Sleep(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		c.engines[1].Close(ctx)
-		if _, err := big.Await(t.Context()); !errors.Is(err, extended.ErrSession) {
-			t.Errorf("the peer shut down: %v", err)
-		}
-	})
-}
-
 func TestExtendedWaitsSayWhatFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newExtended(t, 3, nil)
@@ -505,160 +349,99 @@ func TestManyOutstanding(t *testing.T) {
 	})
 }
 
-// TestRefusedWithoutCredit checks that a rank's memory for unmatched messages is bounded by the credit that it
-// grants. A send beyond this limit is refused. This happens in its call, after a wait for memory, or later if the
-// caller cannot wait. Receives free memory.
-func TestRefusedWithoutCredit(t *testing.T) {
+// TestWaitersAreCounted checks that the count includes all waiting callers, and no others. Pollers poll for packets
+// depending on this count.
+func TestWaitersAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newExtended(t, 2, func(x *extended.Config) { x.Messages, x.EagerBytes, x.EagerLimit = 8, 4000, 1000 })
+		c := newExtended(t, 2, nil)
 		defer c.close()
-		send := func(i int, noWait bool) (mpe.Op, error) {
-			return c.engines[0].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: i, Buf: pattern(1000, uint64(i)),
-				NoWait: noWait})
-		}
-		var sends []mpe.Op
-		for i := range 8 {
-			s, err := send(i, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sends = append(sends, s)
-		}
-		begun := time.Now()
-		var full *mpe.PeerFullError
-		if _, err := send(8, false); !errors.Is(err, mpe.ErrFull) || !errors.As(err, &full) ||
-			*full != (mpe.PeerFullError{Local: 0, Peer: 1}) {
-			t.Errorf("the ninth message: %v", err)
-		}
-		waited := time.Since(begun)
-		if waited < time.Second || waited > 3*time.Second { // the peer is asked every second
-			t.Errorf("it waited for %v", waited)
-		}
-		if _, err := send(8, false); !errors.Is(err, mpe.ErrFull) || time.Since(begun) != waited {
-			t.Errorf("another one: %v after %v", err, time.Since(begun))
-		}
-		late, err := send(8, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := late.Await(t.Context()); !errors.Is(err, mpe.ErrFull) ||
-			time.Since(begun) < waited+time.Second || time.Since(begun) > waited+3*time.Second {
-			t.Errorf("one whose caller cannot wait: %v after %v", err, time.Since(begun))
-		}
-		for i, s := range sends {
-			if ended(s) != (i < 4) { // 4,000 bytes
-				t.Errorf("send %d is done: %v", i, ended(s))
+		e := c.engines[0]
+		want := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			if e.Waiting() != n {
+				t.Errorf("%d wait, want %d", e.Waiting(), n)
 			}
 		}
-		if n := c.engines[1].Snapshot().Unexpected; n != 8 {
-			t.Errorf("%d messages wait at the receiver, want 8", n)
-		}
-		// A send for which memory is freed while it waits is sent, whatever else is waiting.
-		time.AfterFunc(500*time.Millisecond, func() {
-			for i := range 2 {
-				if _, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 1000), mpe.Options{Tag: i}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		if late, err = send(8, true); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(600 * time.Millisecond)
-		if s, err := send(9, false); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r := start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)})
+		want(0)
+		go r.Await(ctx)
+		go e.Probe(ctx, mpe.Match{Source: 1, Tag: 9}, true)
+		want(2)
+		time.Sleep(2 * time.Second)
+		want(0)
+		// The caller is notified whether it asks before or after the end.
+		ch := make(chan struct{}, 2)
+		r = start(t, e, mpe.Operation{Kind: mpe.OpRecv, Peer: 1, Buf: make([]byte, 8)})
+		r.Notify(ch)
+		r.Notify(ch)
+		want(1)
+		c.engines[1].Send(t.Context(), 0, make([]byte, 8), mpe.Options{})
+		<-ch
+		want(0)
+		r.Notify(ch)
+		<-ch
+		want(0)
+		if _, err := r.Await(t.Context()); err != nil {
 			t.Error(err)
-		} else {
-			sends = append(sends, late, s)
-		}
-		for i := 2; i < 10; i++ {
-			buf := make([]byte, 1000)
-			if _, err := c.engines[1].Recv(t.Context(), 0, buf, mpe.Options{Tag: i}); err != nil ||
-				!bytes.Equal(buf, pattern(1000, uint64(i))) {
-				t.Fatalf("message %d: %v", i, err)
-			}
-			if _, err := sends[i].Await(t.Context()); err != nil {
-				t.Fatal(err)
-			}
 		}
 	})
 }
 
-// TestRoomAfterRefusal checks that a send succeeds after a refusal if the program has learned from a message from
-// the peer that there is memory again, even before an ACK from the peer states it.
-func TestRoomAfterRefusal(t *testing.T) {
+// TestReceiveFlushes checks that coalesced packets are sent when a receive is posted, because its caller may then
+// compute for a long time.
+func TestReceiveFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 2 })
+		c := newExtended(t, 2, nil)
 		defer c.close()
-		send := func(tag int) error {
-			_, err := c.engines[0].Start(mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tag, Buf: pattern(8, 1)})
-			return err
-		}
-		if err := errors.Join(send(0), send(1)); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if err := send(2); !errors.Is(err, mpe.ErrFull) {
-				t.Fatal(err)
-			}
-		}
-		c.net.SetHook(func(from, _ int, packet []byte) []time.Duration {
-			if h, _, _ := protocol.ParseExtended(packet); from == 1 && h.Type == protocol.Ack {
-				return []time.Duration{300 * time.Millisecond}
+		exchangeTag(t, c, 1)
+		time.Sleep(time.Second)
+		packets := 0
+		c.net.SetHook(func(from, _ int, _ []byte) []time.Duration {
+			if from == 0 {
+				packets++
 			}
 			return []time.Duration{0}
 		})
-		time.Sleep(time.Millisecond)
-		for tag := range 2 {
-			if _, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 8), mpe.Options{Tag: tag}); err != nil {
-				t.Fatal(err)
+		var ops []*mpe.Request
+		posted := 0
+		for ; posted < 10; posted++ { // until one waits
+			before := packets
+			ops = append(ops, must(c.engines[0].Isend(1, []byte("four"), mpe.Options{Tag: 2})))
+			if packets == before {
+				break
 			}
 		}
-		start(t, c.engines[1], mpe.Operation{Kind: mpe.OpSend, Peer: 0, Buf: pattern(8, 1)})
-		if _, err := c.engines[0].Recv(t.Context(), 1, make([]byte, 8), mpe.Options{}); err != nil {
-			t.Fatal(err)
+		if posted == 10 {
+			t.Fatal("no packet waits for another")
 		}
-		if err := send(2); err != nil {
-			t.Error(err)
+		before := packets
+		ops = append(ops, must(c.engines[0].Irecv(1, make([]byte, 4), mpe.Options{Tag: 3})))
+		if packets == before {
+			t.Error("the packet still waits")
+		}
+		for range posted + 1 {
+			must(c.engines[1].Recv(t.Context(), 0, make([]byte, 4), mpe.Options{Tag: 2}))
+		}
+		must(c.engines[1].Send(t.Context(), 0, []byte("four"), mpe.Options{Tag: 3}))
+		for _, r := range ops {
+			must(r.Wait(t.Context()))
 		}
 	})
 }
 
-// TestSilenceIsNoRefusal checks that a peer's silence is not mistaken for a lack of memory: sends that wait for
-// credit are not refused while the network is down, and are sent when it recovers.
-func TestSilenceIsNoRefusal(t *testing.T) {
-	for _, noWait := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newExtended(t, 2, func(x *extended.Config) { x.Messages = 2 })
-			defer c.close()
-			send := func(tag int) mpe.Op {
-				return start(t, c.engines[0], mpe.Operation{Kind: mpe.OpSend, Peer: 1, Tag: tag, Buf: pattern(1000, 1),
-					NoWait: noWait})
-			}
-			sends := []mpe.Op{send(0)}
-			time.Sleep(2 * time.Second)
-			c.net.SetHook(func(int, int, []byte) []time.Duration { return nil })
-			sends = append(sends, send(1)) // uses the rest of the credit, and is lost
-			receive := make(chan error, 1)
-			time.AfterFunc(3*time.Second, func() {
-				c.net.SetHook(nil)
-				for tag := range 3 {
-					_, err := c.engines[1].Recv(t.Context(), 0, make([]byte, 1000), mpe.Options{Tag: tag})
-					if err != nil {
-						receive <- err
-						return
-					}
-				}
-				receive <- nil
-			})
-			sends = append(sends, send(2))
-			for i, s := range sends {
-				if _, err := s.Await(t.Context()); err != nil {
-					t.Errorf("send %d, NoWait %v: %v", i, noWait, err)
-				}
-			}
-			if err := <-receive; err != nil {
-				t.Error(err)
-			}
-		})
+func exchangeTag(t *testing.T, c *cluster, tag int) {
+	t.Helper()
+	r := must(c.engines[1].Irecv(0, make([]byte, 4), mpe.Options{Tag: tag}))
+	must(c.engines[0].Send(t.Context(), 1, []byte("four"), mpe.Options{Tag: tag}))
+	must(r.Wait(t.Context()))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
 	}
+	return v
 }

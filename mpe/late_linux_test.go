@@ -25,7 +25,7 @@ type lateWire struct {
 	flood atomic.Bool
 }
 
-// Poll returns one packet at a time, so that time-outs could expire between any two.
+// Poll returns one packet at a time, so that timeouts could expire between any two.
 func (w *lateWire) Poll(batch []mpe.RxPacket, _ *mpe.Placements) (int, error) {
 	n, err := w.wire.Poll(batch[:1], nil)
 	if n > 0 || err != nil {
@@ -108,9 +108,9 @@ func (w *wire) sent(typ protocol.Type) bool {
 	})
 }
 
-// TestArrivedBeforeTimeOut checks that a rank that was delayed reads its socket when a deadline expires,
+// TestArrivedBeforeTimeout checks that a rank that was delayed reads its socket when a deadline expires,
 // before it acts on the deadline: a fragmented message, for example, must not be retransmitted to an FPGA.
-func TestArrivedBeforeTimeOut(t *testing.T) {
+func TestArrivedBeforeTimeout(t *testing.T) {
 	data := words(40_000, 5)
 	ask := packets(protocol.SendRequest, protocol.SendInt, nil)
 	clear := packets(protocol.ClearToSend, protocol.RecvInt, nil)
@@ -184,8 +184,8 @@ func notRetransmitted(t *testing.T, e *mpe.Engine) {
 	}
 }
 
-// TestTimeOutInAFlood checks that time-outs expire during a flood.
-func TestTimeOutInAFlood(t *testing.T) {
+// TestTimeoutInAFlood checks that timeouts expire during a flood.
+func TestTimeoutInAFlood(t *testing.T) {
 	e, w, zero := lateEngine(t)
 	r, err := e.Irecv(0, make([]byte, 4), mpe.Options{})
 	if err != nil {

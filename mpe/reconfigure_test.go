@@ -47,9 +47,9 @@ func TestReconfigure(t *testing.T) {
 	})
 }
 
-// TestCutOff checks that Close reports the operations that it cuts off: the waiting rank, its peer and the
+// TestCloseReportsUnfinished checks that Close reports the operations that it cuts off: the waiting rank, its peer and the
 // awaited packet.
-func TestCutOff(t *testing.T) {
+func TestCloseReportsUnfinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)
 		defer c.close()

@@ -174,8 +174,8 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// TestOnBytes checks that a function gets valid elements at any alignment of the bytes.
-func TestOnBytes(t *testing.T) {
+// TestOpOfUnalignedBytes checks that a function gets valid elements at any alignment of the bytes.
+func TestOpOfUnalignedBytes(t *testing.T) {
 	o := OpOf(func(in, inout []float64) {
 		for i := range in {
 			inout[i] = 10*in[i] + inout[i]

@@ -115,7 +115,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-func TestCrowded(t *testing.T) {
+func TestOversubscribed(t *testing.T) {
 	cores := runtime.NumCPU()
 	for _, tt := range []struct {
 		name       string

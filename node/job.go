@@ -348,7 +348,7 @@ func join(ctx context.Context, x Exchange, own location, socket *net.UDPConn) (m
 		ranks[rank] = config.Rank{Rank: rank, Address: config.Address{AddrPort: p.addr}, Run: config.RunHost}
 	}
 	cfg := config.New(ranks...)
-	cfg.Control.Socket = ""
+	cfg.Control.Socket = new("")
 	cfg.Defaults.Profile = (*config.Profile)(&profile)
 	if text := os.Getenv(EnvUnexpected); text != "" {
 		if cfg.Limits.Unexpected, err = strconv.Atoi(text); err != nil {

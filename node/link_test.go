@@ -148,7 +148,7 @@ ranks:
 	}
 }
 
-// TestTimeScaleOfMPE checks that all time-outs are scaled for a rank whose MPE is simulated too.
+// TestTimeScaleOfMPE checks that all timeouts are scaled for a rank whose MPE is simulated too.
 func TestTimeScaleOfMPE(t *testing.T) {
 	const text = `
 ranks:

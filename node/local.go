@@ -52,7 +52,7 @@ func startLocal(n int, profile protocol.Profile) ([]mpe.Device, error) {
 		ranks[i] = config.Rank{Rank: i, Address: config.Address{AddrPort: addr}, Run: config.RunHost}
 	}
 	cfg := config.New(ranks...)
-	cfg.Control.Socket = ""
+	cfg.Control.Socket = new("")
 	cfg.Defaults.Profile = (*config.Profile)(&profile)
 	if err := cfg.Validate(); err != nil {
 		return nil, err

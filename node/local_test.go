@@ -14,8 +14,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestLocal checks that every rank can reach every other rank, in several clusters simultaneously.
-func TestLocal(t *testing.T) {
+// TestStartLocal checks that every rank can reach every other rank, in several clusters simultaneously.
+func TestStartLocal(t *testing.T) {
 	for _, n := range []int{1, 2, 5} {
 		for _, profile := range []protocol.Profile{protocol.CloudFPGA, protocol.V09, protocol.Extended} {
 			t.Run(fmt.Sprintf("%d %v", n, profile), func(t *testing.T) {
@@ -74,7 +74,7 @@ func greet(ctx context.Context, t *testing.T, d mpe.Device, profile protocol.Pro
 	}
 }
 
-func TestLocalRefuses(t *testing.T) {
+func TestStartLocalErrors(t *testing.T) {
 	for _, n := range []int{-1, 0, 129} {
 		if devices, err := StartLocal(n, protocol.CloudFPGA); err == nil || devices != nil ||
 			!strings.Contains(err.Error(), "1 to 128") {

@@ -7,9 +7,9 @@
 //
 // Overview of the files: conn.go opens the socket. send.go fragments a message into datagrams, and pace.go spaces them.
 // packets.go sends packets of the extended profile, one per datagram. recv.go resolves the sender of a received
-// datagram. Below them, socket.go defines the interface to the operating system, and its capabilities. plain.go
+// datagram. Below them, socket.go defines the interface to the operating system, and its capabilities. plain_socket.go
 // implements it on any system. mmsg_linux.go and mmsg_recv_linux.go move many datagrams per system call;
-// offload_linux.go makes the kernel segment long pieces into datagrams and coalesce received ones. mode_linux.go
+// offload_linux.go makes the kernel segment long pieces into datagrams and coalesce received ones. send_mode_linux.go
 // controls fragmentation by IP and asks the kernel for the path MTU. direct_linux.go receives payload into its
 // final buffer. offload.go reports which offload features are in use, and disables them on request. impair.go is a
 // socket that injects faults, for tests.

@@ -73,9 +73,9 @@ func TestOffload(t *testing.T) {
 	}
 }
 
-// TestOffloadIsGivenUpPerPeer checks that a message is sent without segmentation if the kernel refuses to segment for
+// TestOffloadIsDisabledPerPeer checks that a message is sent without segmentation if the kernel refuses to segment for
 // its path, here because checksums are disabled. Offload is called concurrently.
-func TestOffloadIsGivenUpPerPeer(t *testing.T) {
+func TestOffloadIsDisabledPerPeer(t *testing.T) {
 	near, far, sock := offloadPair(t, Config{})
 	if err := unix.SetsockoptInt(sock.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
 		t.Fatal(err)

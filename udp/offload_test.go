@@ -7,7 +7,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-func TestOffloadIsSwitchedOff(t *testing.T) {
+func TestOffloadIsDisabled(t *testing.T) {
 	m := transporttest.Map(t, 1)
 	for _, tt := range []struct {
 		env       string

@@ -41,7 +41,7 @@ func describe(list []step) string {
 	return strings.Join(out, ", ")
 }
 
-func TestDrawn(t *testing.T) {
+func TestDrawnPackets(t *testing.T) {
 	known := 0.001
 	for _, c := range []struct {
 		name    string

@@ -77,7 +77,7 @@ func (a *app) newExamination(ctx context.Context, file string) (*examination, er
 			return e, nil
 		}
 		e.config, e.plan = cfg, doctor.PlanFromConfig(file, cfg)
-		err = e.queryStatus(ctx, cfg.Control.Socket)
+		err = e.queryStatus(ctx, cfg.ControlSocket())
 		if _, none := errors.AsType[*control.UnreachableError](err); none {
 			err = nil
 		}

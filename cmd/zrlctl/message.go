@@ -24,7 +24,7 @@ import (
 )
 
 func addTimeoutFlag(fl *pflag.FlagSet, d *time.Duration) {
-	fl.DurationVar(d, "timeout", defaultTimeout, "time-out (0: none)")
+	fl.DurationVar(d, "timeout", defaultTimeout, "timeout (0: none)")
 }
 
 func addFromFlag(fl *pflag.FlagSet, rank *int) {

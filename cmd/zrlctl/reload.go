@@ -29,11 +29,11 @@ is 1. --config selects the daemon by the control socket in FILE.`,
 				if err != nil {
 					return err
 				}
-				if cfg.Control.Socket == "" {
+				if cfg.ControlSocket() == "" {
 					return fmt.Errorf("%s: control.socket is empty, so the result of a reload is only in the log: "+
 						"send SIGHUP to zrlmpid", file)
 				}
-				client = control.NewClient(cfg.Control.Socket)
+				client = control.NewClient(cfg.ControlSocket())
 			}
 			defer client.Close()
 			result, err := client.Reload(cmd.Context())

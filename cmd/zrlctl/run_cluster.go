@@ -246,7 +246,7 @@ func (c *jobCluster) startStandIns(
 		return nil, func() error { return nil }, nil
 	}
 	none := ""
-	cfg.Control.Socket, cfg.Attach.Socket, cfg.StopTimeout = "", &none, 0
+	cfg.Control.Socket, cfg.Attach.Socket, cfg.StopTimeout = &none, &none, 0
 	cfg.SetHTTPListen("")
 	ready := make(chan struct{})
 	d, err = daemon.New(&cfg,

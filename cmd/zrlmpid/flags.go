@@ -211,7 +211,7 @@ func (f *flags) override(cfg *config.Config) error {
 		given bool
 		apply func()
 	}{
-		{"control", f.control != "", func() { cfg.Control.Socket = f.control }},
+		{"control", f.control != "", func() { cfg.Control.Socket = &f.control }},
 		{"http", f.http != nil, func() { cfg.SetHTTPListen(*f.http) }},
 		{"log-level", f.logLevel != "", func() { cfg.Log.Level = f.logLevel }},
 	} {

@@ -155,6 +155,16 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// TestPrintConfigAnySession checks that a printed configuration contains no path that depends on the session.
+func TestPrintConfigAnySession(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	const file = "ranks: [{rank: 0, address: 127.0.0.1, run: host}]\n"
+	if code, out, errs := zrlmpid(t, file, "-config", "-", "-print-config"); code != exitOK ||
+		!strings.Contains(out, "control:\n  mode: ") || strings.Contains(out, "/run/user/7") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	text, _, _ := testConfig(t)
 	t.Setenv(config.EnvLogLevel, "error")

@@ -210,9 +210,9 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestProgramGoes checks that the calls of a program end when the program ends, and that the programs attached
+// TestProgramEnds checks that the calls of a program end when the program ends, and that the programs attached
 // next can make their calls.
-func TestProgramGoes(t *testing.T) {
+func TestProgramEnds(t *testing.T) {
 	devices := engines(t, 3, nil)
 	h := serveDevices(t, devices, Options{})
 	for round := range 4 {

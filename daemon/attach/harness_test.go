@@ -73,7 +73,7 @@ func TestOverSocket(t *testing.T) {
 		"Allocations": TestAllocations, "CallAllocations": TestCallAllocations,
 		"BudgetOfBytes": TestBudgetOfBytes, "BudgetOfOperations": TestBudgetOfOperations,
 		"BudgetOfProbes": TestBudgetOfProbes, "BudgetOfCalls": TestBudgetOfCalls,
-		"Deadline": TestDeadline, "ProgramGoes": TestProgramGoes, "NextPrograms": TestNextPrograms,
+		"Deadline": TestDeadline, "ProgramEnds": TestProgramEnds, "NextPrograms": TestNextPrograms,
 		"BuffersOfOthers": TestBuffersOfOthers,
 		"Collectives":     TestCollectives, "LongCollectives": TestLongCollectives,
 		"UserFunction": TestUserFunction, "UserFunctionBlocks": TestUserFunctionBlocks,
@@ -87,7 +87,7 @@ func TestOverSocket(t *testing.T) {
 		"ManyGoroutines": TestManyGoroutines, "Order": TestOrder,
 		"Notify": TestNotify, "Cancel": TestCancel, "Abort": TestAbort, "ShutDown": TestShutDown, "Close": TestClose,
 		"SendsKeepTheirOrder": TestSendsKeepTheirOrder, "AbortUnstarted": TestAbortUnstarted,
-		"PiecesOfAReceive": TestPiecesOfAReceive, "Bye": TestBye,
+		"PiecesOfAReceive": TestPiecesOfAReceive, "ByeCancelsOperations": TestByeCancelsOperations,
 	} {
 		t.Run(name, test)
 	}

@@ -95,8 +95,8 @@ func TestPiecesOfAReceive(t *testing.T) {
 	attachtest.CheckEqual(t, "pieces", got, data[:2*wire.ChunkLen])
 }
 
-// TestBye checks that the daemon cancels operations in progress before it answers BYE.
-func TestBye(t *testing.T) {
+// TestByeCancelsOperations checks that the daemon cancels operations in progress before it answers BYE.
+func TestByeCancelsOperations(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
 	c := h.attach(t, 0)
 	c.Write(attachtest.StartFrame(attachtest.RecvStart(7, 10), nil))

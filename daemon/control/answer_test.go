@@ -53,8 +53,8 @@ func TestPlausible(t *testing.T) {
 	}
 }
 
-// TestDoubts checks that a status counts as doubtful if ranks do not answer or belong to another user.
-func TestDoubts(t *testing.T) {
+// TestWarnings checks that a status counts as doubtful if ranks do not answer or belong to another user.
+func TestWarnings(t *testing.T) {
 	for want, s := range map[string]state.Status{
 		"": {Job: "x"},
 		"job x@7 belongs to user 7, whose processes are not trusted": {Job: "x@7", ForeignUser: new(7)},

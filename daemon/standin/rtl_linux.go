@@ -150,7 +150,7 @@ func (k *rtlKernel) Run(ctx context.Context, rank Rank) error {
 func (k *rtlKernel) newRunLog(r Rank) *zap.Logger {
 	log := k.rankLog(r)
 	if scale := k.sim.TimeScale; scale > 1 {
-		log.Info("time-outs stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start),
+		log.Info("timeouts stretched", zap.Int("time_scale", scale), zap.Duration("simulator_start", k.limits.start),
 			zap.Duration("simulator_answer", k.limits.answer))
 	}
 	return log

@@ -128,6 +128,6 @@ func TestRTLTimeScale(t *testing.T) {
 		t.Errorf("limits %v and %v", start, answer)
 	}
 	c.start(1, k)
-	until(t, "the log", func() bool { return k.logs.FilterMessage("time-outs stretched").Len() == 1 })
+	until(t, "the log", func() bool { return k.logs.FilterMessage("timeouts stretched").Len() == 1 })
 	k.cancel(t)
 }

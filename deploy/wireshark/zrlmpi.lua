@@ -474,8 +474,8 @@ local function in_progress(m)
     return m and not (m.ack or m.ended or m.data and is_complete(m.data))
 end
 
--- again notes a packet seen before. It is a duplicate if it arrives sooner than any time-out, unless the sender had
--- another reason to send it immediately. earlier is the frame that its time-out counts from, and begin is the first
+-- again notes a packet seen before. It is a duplicate if it arrives sooner than any timeout, unless the sender had
+-- another reason to send it immediately. earlier is the frame that its timeout counts from, and begin is the first
 -- frame of the earlier packet, or nil if it has only one.
 local function again(j, what, earlier, has_reason, begin)
     local name, how = "retransmitted_packet", "retransmitted"

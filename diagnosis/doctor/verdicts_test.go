@@ -204,8 +204,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestFromStatus checks that a plan without a configuration has the ranks and links of the status.
-func TestFromStatus(t *testing.T) {
+// TestPlanFromStatus checks that a plan without a configuration has the ranks and links of the status.
+func TestPlanFromStatus(t *testing.T) {
 	p := doctor.PlanFromStatus(daemonOf(nil))
 	if len(p.Ranks) != 3 || !p.Ranks[0].Local || p.Ranks[1].Local || p.ReceiveBuffer != 16<<20 {
 		t.Errorf("%+v", p)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCycle(t *testing.T) {
+func TestShortestCycle(t *testing.T) {
 	for _, tt := range []struct {
 		graph       Graph
 		begin, want []int
@@ -24,8 +24,8 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// TestParts checks that two ranks are in the same component if each can be reached from the other.
-func TestParts(t *testing.T) {
+// TestComponents checks that two ranks are in the same component if each can be reached from the other.
+func TestComponents(t *testing.T) {
 	part := Graph{0: {1}, 1: {2}, 2: {1, 3}, 3: {4}, 4: {5}, 5: {3}, 7: {0}}.Components()
 	reach := [][]int{{0}, {1, 2}, {3, 4, 5}, {7}}
 	numbers := map[int]bool{}

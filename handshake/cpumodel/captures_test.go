@@ -119,7 +119,7 @@ func replays() []replay {
 			programs: programs{0: from(1327*ms, oneWay(true, 1, 1, 2, 1000))}, late: late(2, 108, 0)},
 		// The data of the FPGA was corrupted, not the CPU's.
 		{name: "loss_mid_to_fpga_corrupts", programs: programs{0: oneWay(false, 1, 0, 2, 1000)}},
-		// The time-out of 100 ms has not expired after 102 ms, so the message does not start over.
+		// The timeout of 100 ms has not expired after 102 ms, so the message does not start over.
 		{name: "loss_bare_to_cpu_wrong_data", late: late(4, 0, 0), programs: programs{1: {
 			{recv: true, peer: 0, words: spoilt}, {recv: true, peer: 0, words: after},
 		}}},

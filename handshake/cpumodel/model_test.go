@@ -339,7 +339,7 @@ func TestWaitReads32Bytes(t *testing.T) {
 }
 
 // A DATA of 28 bytes whose last four are already in the buffer is shorter than its header, and delivers bytes after it;
-// one of 29 resembles a time-out.
+// one of 29 resembles a timeout.
 func TestDataShorterThanAHeader(t *testing.T) {
 	for n, want := range map[int]protocol.Type{28: protocol.Ack, 29: protocol.ClearToSend} {
 		r := newRig(t)
@@ -368,7 +368,7 @@ func TestTimeouts(t *testing.T) {
 		r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 		r.wantStuck("")
 	}
-	// The count of time-outs is the same for DATA, and a dropped datagram restarts the time-out.
+	// The count of timeouts is the same for DATA, and a dropped datagram restarts the timeout.
 	r.in(0, clear0)
 	r.wantOut(modeltest.Message(1, 0, []uint32{9})...)
 	r.after(2000 * ms)
@@ -378,11 +378,11 @@ func TestTimeouts(t *testing.T) {
 	r.after(ms)
 	r.wantOut(modeltest.Message(1, 0, []uint32{9})...)
 	if at, ok := r.NextEvent(); ok {
-		t.Fatalf("a fourth time-out at %v", at)
+		t.Fatalf("a fourth timeout at %v", at)
 	}
 	r.after(time.Hour)
 	r.wantOut()
-	r.wantStuck("rank 1: call with rank 0, 1 words: wait for ACK: 3 time-outs have expired")
+	r.wantStuck("rank 1: call with rank 0, 1 words: wait for ACK: 3 timeouts have expired")
 	r.in(0, ack0)
 	r.wantStuck("")
 
@@ -399,7 +399,7 @@ func TestTimeouts(t *testing.T) {
 	r.wantStuck("wait for DATA")
 }
 
-// After its third time-out, a receive waits forever for the rest of a message, and mistakes a retransmission for it.
+// After its third timeout, a receive waits forever for the rest of a message, and mistakes a retransmission for it.
 func TestStuckInMidMessage(t *testing.T) {
 	r := newRig(t)
 	words := modeltest.PatternWords(0, 0, 1001)
@@ -438,7 +438,7 @@ func TestSocket(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0), modeltest.Header(protocol.Ack, 1, 0, 0))
 }
 
-// A process that resumes after a stall reads the datagrams in the socket, although the time-out has expired.
+// A process that resumes after a stall reads the datagrams in the socket, although the timeout has expired.
 func TestStall(t *testing.T) {
 	words := modeltest.PatternWords(0, 0, 1001)
 	d := modeltest.Message(0, 1, words)
@@ -456,7 +456,7 @@ func TestStall(t *testing.T) {
 	r.after(50 * ms)
 	r.wantAck(slices.Concat(words[:346], words[700:], words[346:700]))
 
-	// Without a datagram, the time-out expires when the process resumes.
+	// Without a datagram, the timeout expires when the process resumes.
 	r = newRig(t)
 	r.cleared(1001)
 	r.in(0, d[0], d[2])
@@ -482,7 +482,7 @@ func TestStalledBeforeACall(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 }
 
-// A signal that stops the process ends a wait with a time-out with EINTR, and the library counts -1 bytes: in
+// A signal that stops the process ends a wait with a timeout with EINTR, and the library counts -1 bytes: in
 // mid-message, all later bytes are stored one byte too early.
 func TestStop(t *testing.T) {
 	words := modeltest.PatternWords(0, 0, 1001)
@@ -498,7 +498,7 @@ func TestStop(t *testing.T) {
 	want := slices.Concat(modeltest.EncodeWords(words[:346])[:1383], modeltest.EncodeWords(words[346:]), []byte{0xee})
 	r.wantAck(modeltest.DecodeWords(want))
 
-	// Before the first datagram, or without a time-out, it does no harm.
+	// Before the first datagram, or without a timeout, it does no harm.
 	r = newRig(t)
 	r.recv(0, 1001)
 	r.Stop(r.clock, ms)

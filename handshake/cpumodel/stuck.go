@@ -20,7 +20,7 @@ func (m *Model) stuckReason() string {
 	if _, ok := m.NextEvent(); ok || m.state == idle || m.state == waitRequest {
 		return ""
 	}
-	why := fmt.Sprintf("%d time-outs have expired, and no other is armed", m.timeouts)
+	why := fmt.Sprintf("%d timeouts have expired, and no other is armed", m.timeouts)
 	if m.wait.packets > 0 {
 		why += fmt.Sprintf("; %d of %d bytes were received, and the next datagram without a header counts as their "+
 			"continuation", m.wait.received, m.wait.max)

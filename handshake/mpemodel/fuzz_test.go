@@ -68,7 +68,7 @@ func checkInvariants(t *testing.T, m *Model, now time.Duration) {
 		t.Fatalf("grown: %+v", m)
 	}
 	if at, ok := m.NextEvent(); ok && at <= now {
-		t.Fatalf("a time-out at %v did not fire, now %v", at, now)
+		t.Fatalf("a timeout at %v did not fire, now %v", at, now)
 	}
 	why, wedged := m.Wedged()
 	if wedged != (why != "") || wedged && !m.Busy() {

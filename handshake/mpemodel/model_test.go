@@ -156,8 +156,8 @@ func TestHeaderCheck(t *testing.T) {
 }
 
 // A CLEAR_TO_SEND that was deferred because it seemed to come from elsewhere is found when the MPE searches for it
-// after the time-out.
-func TestDeferredClearToSendIsFoundAfterTheTimeOut(t *testing.T) {
+// after the timeout.
+func TestDeferredClearToSendIsFoundAfterTheTimeout(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1, 2})
 	r.in(2, modeltest.Header(protocol.ClearToSend, 0, 1, 0))
@@ -230,9 +230,9 @@ func TestEndlessDatagramBlocksTheReceiver(t *testing.T) {
 	r.wantWedged("data FIFO is full")
 }
 
-// If the data FIFO is exactly full after a message, the next receive has no time-out, because the mark of failure would
+// If the data FIFO is exactly full after a message, the next receive has no timeout, because the mark of failure would
 // not fit.
-func TestFullDataFIFOStopsTheTimeOut(t *testing.T) {
+func TestFullDataFIFOStopsTheTimeout(t *testing.T) {
 	r := begin(t, 2)
 	r.in(0, append(modeltest.Message(0, 1, []uint32{1, 2})[0], make([]byte, 8+wordLen*dataFIFOWords)...))
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))
@@ -241,7 +241,7 @@ func TestFullDataFIFOStopsTheTimeOut(t *testing.T) {
 	r.wantOut(modeltest.Header(protocol.ClearToSend, 1, 0, 0))
 	r.after(5000 * ms)
 	r.wantOut()
-	r.wantWedged("no time-out is left")
+	r.wantWedged("no timeout is left")
 	// The DATA itself makes the dequeuer continue.
 	r.in(0, modeltest.Message(0, 1, []uint32{3, 4})[0])
 	r.wantOut(modeltest.Header(protocol.Ack, 1, 0, 0))

@@ -18,9 +18,9 @@ func (r *rig) times() []time.Duration {
 	return at
 }
 
-// TestTimeOuts has the table of the deployed time-outs: as seen on the wire for rank 1, and as in the source for other
+// TestTimeouts has the table of the deployed timeouts: as seen on the wire for rank 1, and as in the source for other
 // ranks.
-func TestTimeOuts(t *testing.T) {
+func TestTimeouts(t *testing.T) {
 	for _, c := range []struct {
 		rank             int
 		request, ack, cl []time.Duration
@@ -45,14 +45,14 @@ func TestTimeOuts(t *testing.T) {
 		check := func(what string, r *rig, want []time.Duration) {
 			t.Helper()
 			r.wantWedged("")
-			// All time-outs in one step, and then nothing more.
+			// All timeouts in one step, and then nothing more.
 			r.after(24 * time.Hour)
 			if got := r.times(); !slices.Equal(got, want) {
 				t.Errorf("rank %d: %s at %v, want %v", c.rank, what, got, want)
 			}
-			r.wantWedged("no time-out is left")
+			r.wantWedged("no timeout is left")
 			if at, ok := r.NextEvent(); ok {
-				t.Errorf("rank %d: %s: another time-out at %v", c.rank, what, at)
+				t.Errorf("rank %d: %s: another timeout at %v", c.rank, what, at)
 			}
 		}
 		r := start()
@@ -102,12 +102,12 @@ func TestRetransmissionsAreCountedPerCall(t *testing.T) {
 	r.TakePackets()
 	r.send(0, []uint32{1})
 	if at, ok := r.NextEvent(); !ok || at != r.clock+112500*time.Microsecond {
-		t.Errorf("next time-out at %v, %v; started at %v", at, ok, r.clock)
+		t.Errorf("next timeout at %v, %v; started at %v", at, ok, r.clock)
 	}
 }
 
 // A packet that arrives in a wait and is not the expected one does not restart the counter, and takes no time.
-func TestOtherPacketsDoNotResetTheTimeOut(t *testing.T) {
+func TestOtherPacketsDoNotResetTheTimeout(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
 	r.TakePackets()
@@ -126,13 +126,13 @@ func TestTimeGoingBackwardsIsIgnored(t *testing.T) {
 	r.after(100 * ms)
 	r.Tick(-time.Hour)
 	if at, ok := r.NextEvent(); !ok || at != 112500*time.Microsecond {
-		t.Errorf("next time-out at %v, %v", at, ok)
+		t.Errorf("next timeout at %v, %v", at, ok)
 	}
 }
 
 // A message that times out in the middle leaves an empty line in the program's buffer and no mark of its end. Its
 // retransmission is acknowledged, but a part of it went into the first attempt, and the program waits forever.
-func TestTimeOutInMidMessage(t *testing.T) {
+func TestTimeoutInMidMessage(t *testing.T) {
 	words := modeltest.PatternWords(0, 0, 1000)
 	d := modeltest.Message(0, 1, words)
 	r := begin(t, 1000)
@@ -142,7 +142,7 @@ func TestTimeOutInMidMessage(t *testing.T) {
 	r.in(0, d[1])
 	at, ok := r.NextEvent()
 	if !ok || at != r.clock+112500*time.Microsecond {
-		t.Fatalf("next time-out at %v, %v", at, ok)
+		t.Fatalf("next timeout at %v, %v", at, ok)
 	}
 	r.after(200 * ms)
 	// Nothing asks the peer to retransmit.
@@ -163,7 +163,7 @@ func TestTimeOutInMidMessage(t *testing.T) {
 
 // Only if a single line is missing does the empty line end the first attempt, and the retransmission is received
 // completely.
-func TestTimeOutWithOneLineMissing(t *testing.T) {
+func TestTimeoutWithOneLineMissing(t *testing.T) {
 	words := modeltest.PatternWords(0, 0, 347)
 	d := modeltest.Message(0, 1, words)
 	r := begin(t, 347)
@@ -176,9 +176,9 @@ func TestTimeOutWithOneLineMissing(t *testing.T) {
 	r.wantBuffer(modeltest.PatternWords(1, 0, 3))
 }
 
-// Each such time-out leaves a word that reports a completed message. If the FIFO for such words is full, the dequeuer
+// Each such timeout leaves a word that reports a completed message. If the FIFO for such words is full, the dequeuer
 // stops, and a message larger than the data FIFO blocks forever.
-func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
+func TestFiveTimeoutsWithOneLineMissing(t *testing.T) {
 	r := newRig(t)
 	for i := range 5 {
 		words := modeltest.PatternWords(i, 0, 347)
@@ -203,7 +203,7 @@ func TestFiveTimeOutsWithOneLineMissing(t *testing.T) {
 }
 
 // The rest of an aborted message is no longer payload.
-func TestLateContinuationAfterTheTimeOutIsDrained(t *testing.T) {
+func TestLateContinuationAfterTheTimeoutIsDrained(t *testing.T) {
 	d := modeltest.Message(0, 1, modeltest.PatternWords(0, 0, 1000))
 	r := begin(t, 1000)
 	r.in(0, d[0], d[1])

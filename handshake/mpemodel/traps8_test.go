@@ -72,13 +72,13 @@ func TestTrap10ShortDatagramEatsTheNextOne(t *testing.T) {
 	}
 }
 
-func TestTrap10HalfAHeaderStopsTheTimeOut(t *testing.T) {
+func TestTrap10HalfAHeaderStopsTheTimeout(t *testing.T) {
 	r := newRig(t)
 	r.send(0, []uint32{1})
 	r.wantOut(modeltest.Header(protocol.SendRequest, 1, 0, 0))
 	r.in(0, make([]byte, 16))
 	if at, ok := r.NextEvent(); ok {
-		t.Errorf("a time-out at %v", at)
+		t.Errorf("a timeout at %v", at)
 	}
 	r.after(60 * 1000 * ms)
 	r.wantOut()

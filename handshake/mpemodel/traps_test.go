@@ -57,9 +57,9 @@ func TestTrap2WrongDeferredHeaderSwallowsTheSendRequest(t *testing.T) {
 	r.wantWedged("waits for more lines")
 }
 
-// Without a SEND_REQUEST in time, the rest of the time-out of an earlier wait makes the MPE send: it waits for
+// Without a SEND_REQUEST in time, the rest of the timeout of an earlier wait makes the MPE send: it waits for
 // data of a program that receives.
-func TestTrap2TimeOutMakesTheReceiveIntoASend(t *testing.T) {
+func TestTrap2TimeoutMakesTheReceiveIntoASend(t *testing.T) {
 	r := deferAck(t)
 	r.recv(2, 3)
 	// 225 ms for the ACK, of which 150 ms have passed.

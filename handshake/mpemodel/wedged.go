@@ -46,6 +46,6 @@ func (m *Model) stuckReason() string {
 	if _, ok := m.NextEvent(); ok {
 		return ""
 	}
-	return fmt.Sprintf("no time-out is left; waits for %s from rank %d, %s", m.expected.typ, m.expected.src,
+	return fmt.Sprintf("no timeout is left; waits for %s from rank %d, %s", m.expected.typ, m.expected.src,
 		m.expected.call)
 }

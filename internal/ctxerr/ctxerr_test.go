@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestOf(t *testing.T) {
+func TestCause(t *testing.T) {
 	boss := errors.New("the boss said so")
 	for name, tt := range map[string]struct {
 		end  func(context.Context) context.Context

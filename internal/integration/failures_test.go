@@ -12,9 +12,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// TestFailuresAreTold checks that if one rank cancels a call, the call fails on all other ranks, even on a rank that
+// TestFailuresReachAllRanks checks that if one rank cancels a call, the call fails on all other ranks, even on a rank that
 // makes the call later. A new communicator must still work.
-func TestFailuresAreTold(t *testing.T) {
+func TestFailuresReachAllRanks(t *testing.T) {
 	const ranks, gone = 6, 2
 	for link, open := range map[string]mpitest.WorldFunc{
 		"udp": inProcess("profile: extended, transport: udp"), "tcp": inProcess("profile: extended, transport: tcp"),

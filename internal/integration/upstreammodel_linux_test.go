@@ -55,7 +55,7 @@ func TestModelAgreesWithUpstream(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d scripts agree, %d of them overran a buffer; %d packets sent, %d time-outs, %d calls returned; "+
+	t.Logf("%d scripts agree, %d of them overran a buffer; %d packets sent, %d timeouts, %d calls returned; "+
 		"NOT TESTED, as the machine was too busy: %d", c.agreed.Load(), c.crashes.Load(), c.packets.Load(),
 		c.timeouts.Load(),
 		c.returned.Load(), c.late.Load())
@@ -352,7 +352,7 @@ func (s *script) inTime() error {
 func (s *script) timeOut() error {
 	at, _ := s.m.NextEvent()
 	least := at - s.now
-	s.note("time-out of %v", least)
+	s.note("timeout of %v", least)
 	s.now = at
 	s.m.Tick(at)
 	s.c.timeouts.Add(1)
@@ -364,7 +364,7 @@ func (s *script) timeOut() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if early := due.Sub(s.at); early > tick {
-		return fmt.Errorf("the library's time-out of %v expired %v early", least, early)
+		return fmt.Errorf("the library's timeout of %v expired %v early", least, early)
 	}
 	return nil
 }

@@ -375,8 +375,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestHandedOver: a job ignores a directory that was passed to another job.
-func TestHandedOver(t *testing.T) {
+// TestInheritedDirectory: a job ignores a directory that was passed to another job.
+func TestInheritedDirectory(t *testing.T) {
 	id := newID("job_1")
 	for dir, want := range map[string]string{
 		"/run/zrlmpi/jobs/" + id: "/run/zrlmpi/jobs/" + id, "/run/" + newID("job_2"): "", id: "", "": "",

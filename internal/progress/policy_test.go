@@ -119,8 +119,8 @@ func TestCompetitive(t *testing.T) {
 	}
 }
 
-// TestLearns checks that the policy adapts to a change after a few waits, regardless of the earlier waits.
-func TestLearns(t *testing.T) {
+// TestPolicyAdapts checks that the policy adapts to a change after a few waits, regardless of the earlier waits.
+func TestPolicyAdapts(t *testing.T) {
 	const wakeup = 10 * time.Microsecond
 	for _, before := range []time.Duration{0, 20 * time.Microsecond, sleepCost(wakeup), time.Hour} {
 		for _, now := range []time.Duration{20 * time.Microsecond, sleepCost(wakeup) / 2, 10 * sleepCost(wakeup)} {

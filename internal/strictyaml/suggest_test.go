@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestDidYouMean(t *testing.T) {
+func TestSuggestName(t *testing.T) {
 	known := []string{"rank", "address", "run", "peer"}
 	for _, tc := range []struct{ got, want string }{
 		{"rnak", ` (did you mean "rank"?)`},

@@ -193,9 +193,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestLeft checks that a measurement is expected to take as long as last time, and that other times are estimated by
+// TestTimeLeft checks that a measurement is expected to take as long as last time, and that other times are estimated by
 // the weights.
-func TestLeft(t *testing.T) {
+func TestTimeLeft(t *testing.T) {
 	one, three := &workload{weight: 1}, &workload{weight: 3}
 	r := &runner{Options: Options{Rounds: 2}, measurements: []*measurement{{w: one}, {w: three}, {w: three, failed: true}}}
 	var rest []scheduled

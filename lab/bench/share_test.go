@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestFewer checks that a step that would far exceed its share gets fewer iterations, or none.
-func TestFewer(t *testing.T) {
+// TestFitIterations checks that a step that would far exceed its share gets fewer iterations, or none.
+func TestFitIterations(t *testing.T) {
 	const share = 4 * time.Second
 	for _, x := range []struct {
 		name                string
@@ -63,8 +63,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestPace checks that the progress printed by programs in C and Go can be parsed.
-func TestPace(t *testing.T) {
+// TestParseProgress checks that the progress printed by programs in C and Go can be parsed.
+func TestParseProgress(t *testing.T) {
 	want := stepProgress{4, 7, 320, 1500 * time.Millisecond}
 	if got, err := parseProgress(want.String()); err != nil || got != want {
 		t.Errorf("%v, %v", got, err)

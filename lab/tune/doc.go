@@ -9,5 +9,6 @@
 // The package makes a table, but never changes the table that zrlmpid uses. The configuration selects that table.
 //
 // Files: options.go has the options, plan.go the list of measurements, tune.go the rounds, link.go the time of a
-// message, cluster.go the processes, rank.go and work.go the ranks, and print.go the tables for readers.
+// message, cluster.go the processes, rank.go and work.go the ranks, table.go the table that is made from the
+// measurements, and print.go the tables for readers.
 package tune

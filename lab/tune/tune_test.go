@@ -276,8 +276,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestLeft checks the estimate of the remaining time.
-func TestLeft(t *testing.T) {
+// TestTimeLeft checks the estimate of the remaining time.
+func TestTimeLeft(t *testing.T) {
 	g := func(cells, ranks int, took time.Duration) *group {
 		return &group{ranks: ranks, cells: make([]*cell, cells), took: took}
 	}

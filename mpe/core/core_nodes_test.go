@@ -87,7 +87,7 @@ func newUpstream(w *world, rank int, peers []int) *deployed {
 	}
 }
 
-// due returns the time of the node's next time-out, or Never.
+// due returns the time of the node's next timeout, or Never.
 func (n *deployed) due() handshake.Instant {
 	if at, ok := n.NextEvent(); ok {
 		return max(at, n.w.now)

@@ -15,10 +15,10 @@
 // defines the Core, which accepts packets and ends every event (flush). operation.go defines the operations that
 // callers request, post.go starts them, and request.go defines a started operation. peer.go defines the state kept per
 // peer and the interface of its link. peer_handshake*.go implement the link for the cloudfpga and v0.9 profiles;
-// peer_extended*.go, packets.go, short.go, single_copy.go, inbox.go and outbox.go for the extended profile. match.go
-// matches receives and messages. inbound.go handles arriving messages, unexpected.go messages without a matching
-// receive, placement.go direct placement of payload, and self.go messages to the rank itself. timer.go acts on
-// deadlines. cancel.go cancels, probe.go probes, room.go refuses sends for which a peer has no memory, and
+// peer_extended*.go, packets.go, fast_path.go, single_copy.go, inbox.go and outbox.go for the extended profile.
+// match.go matches receives and messages. inbound.go handles arriving messages, unexpected.go messages without a
+// matching receive, placement.go direct placement of payload, and self.go messages to the rank itself. timer.go acts on
+// deadlines. cancel.go cancels, probe.go probes, blocked_senders.go refuses sends for which a peer has no memory, and
 // restingsends.go stores sends that libraries have handed over. waits.go describes pending operations; report.go,
 // counters.go and status.go report. collectives.go connects package collective, which executes collective calls, and
 // flow.go forwards a message while it arrives.

@@ -216,9 +216,9 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestTakeOver checks that a receive gets the bytes received so far, and that the remaining bytes are counted as
+// TestSetDestination checks that a receive gets the bytes received so far, and that the remaining bytes are counted as
 // bytes copied only once.
-func TestTakeOver(t *testing.T) {
+func TestSetDestination(t *testing.T) {
 	for _, tt := range []struct {
 		name                string
 		in                  inbound

@@ -151,8 +151,8 @@ func TestNeedsFlush(t *testing.T) {
 	}
 }
 
-// TestQueues checks that a receive is certain to wait if no message is there and nobody observes its time.
-func TestQueues(t *testing.T) {
+// TestWillQueue checks that a receive is certain to wait if no message is there and nobody observes its time.
+func TestWillQueue(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		observed   bool
@@ -179,9 +179,9 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// TestIsLeft checks that messages for an ended program are discarded for some time after its end, and for longer while
+// TestIsForEarlier checks that messages for an ended program are discarded for some time after its end, and for longer while
 // the peer does not accept the next program's message.
-func TestIsLeft(t *testing.T) {
+func TestIsForEarlier(t *testing.T) {
 	const now = 2 * time.Hour
 	for _, tt := range []struct {
 		name              string

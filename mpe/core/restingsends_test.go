@@ -89,9 +89,9 @@ func TestRestingPages(t *testing.T) {
 	}
 }
 
-// TestRestsOfAPeer checks that waiting sends are found by peer, that the oldest is reported, and that they
+// TestRestingSendsOfAPeer checks that waiting sends are found by peer, that the oldest is reported, and that they
 // end with the link, or when the peer agrees to cancel them.
-func TestRestsOfAPeer(t *testing.T) {
+func TestRestingSendsOfAPeer(t *testing.T) {
 	w := newCores(t, 2, 3, faults{}, extendedPeer) // with seed 2, nothing rests by itself
 	e := w.cores[0]
 	e.matching.restThreshold = 1

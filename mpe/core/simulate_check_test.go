@@ -316,7 +316,7 @@ func (p *program) checkEnds() error {
 // firstWindow is the initial window in packets (E28).
 const firstWindow = 16
 
-// timedOut returns the number of peers with an expired time-out, and the number of windows smaller than
+// timedOut returns the number of peers with an expired timeout, and the number of windows smaller than
 // the initial one.
 func (p *program) timedOut() (peers, halved int) {
 	for _, e := range p.cores {

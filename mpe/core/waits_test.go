@@ -154,9 +154,9 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestRests checks that, if many messages wait for receives, a further message releases its record, and is then
+// TestUnexpectedMessagesRest checks that, if many messages wait for receives, a further message releases its record, and is then
 // represented by its queue entry alone.
-func TestRests(t *testing.T) {
+func TestUnexpectedMessagesRest(t *testing.T) {
 	const above = 2
 	send := func(w *world, bytes int) {
 		w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Tag: 5, Buf: make([]byte, bytes)})

@@ -20,8 +20,8 @@ func TestMember(t *testing.T) {
 	}
 }
 
-// TestDoubts checks that a status names exactly the parts that may be missing or wrong.
-func TestDoubts(t *testing.T) {
+// TestWarnings checks that a status names exactly the parts that may be missing or wrong.
+func TestWarnings(t *testing.T) {
 	all := make([]int, maxNumbers+2)
 	for i := range all {
 		all[i] = i
@@ -129,9 +129,9 @@ func TestRequestsCleared(t *testing.T) {
 	}
 }
 
-// TestHolds checks that the exchange of a kernel is blocked by the problem of its program, or by a
+// TestBlockReason checks that the exchange of a kernel is blocked by the problem of its program, or by a
 // signal of its role.
-func TestHolds(t *testing.T) {
+func TestBlockReason(t *testing.T) {
 	waits := &Simulation{Cycle: 90, Signal: "s", Since: 7, Text: "low"}
 	fault := &Simulation{Cycle: 90, Signal: "s", Since: 7, Text: "low", Fault: true}
 	for _, tt := range []struct {

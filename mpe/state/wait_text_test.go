@@ -119,8 +119,8 @@ func TestWaitText(t *testing.T) {
 	}
 }
 
-// TestLeavesOpen checks that only a send whose SEND_REQUEST a deployed node may keep is left open.
-func TestLeavesOpen(t *testing.T) {
+// TestRemainsAtPeer checks that only a send whose SEND_REQUEST a deployed node may keep is left open.
+func TestRemainsAtPeer(t *testing.T) {
 	open := WaitFacts{Pending: Pending{Wait: handshake.Wait{State: handshake.WaitClear, Remote: 2}, Send: true},
 		Link: HandshakeLink}
 	if open.RemainsAtPeer() == "" {

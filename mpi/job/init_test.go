@@ -75,8 +75,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestWays checks that each way to open a device is chosen exactly if the environment describes it.
-func TestWays(t *testing.T) {
+// TestDevice checks that each way to open a device is chosen exactly if the environment describes it.
+func TestDevice(t *testing.T) {
 	oldAttached, oldInProcess, oldLaunched := openAttached, openInProcess, openLaunched
 	t.Cleanup(func() { openAttached, openInProcess, openLaunched = oldAttached, oldInProcess, oldLaunched })
 	var opened string

@@ -128,8 +128,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPieces tests the same for a stream, which keeps its order.
-func TestPieces(t *testing.T) {
+// TestDecideStream tests the same for a stream, which keeps its order.
+func TestDecideStream(t *testing.T) {
 	const ms = time.Millisecond
 	type piece struct {
 		at   time.Duration

@@ -127,7 +127,7 @@ func TestDrain(t *testing.T) {
 	end.WaitConnected(t, 0) // after them
 }
 
-func TestTaken(t *testing.T) {
+func TestAddressInUse(t *testing.T) {
 	m := transporttest.Map(t, 2)
 	c := listen(t, Config{Rank: 1, Map: m})
 	_, err := Listen(Config{Rank: 1, Map: m})

@@ -30,11 +30,12 @@
 // and it ends an invalid link. Only processes of the same user can connect.
 //
 // The files: ring.go is one direction of a link, and link_linux.go the whole link. conn_linux.go opens and closes a
-// Conn. meeting_linux.go creates the rank's socket and finds the peers' sockets. dial_linux.go and accept_linux.go make
-// links, with the messages of hello_linux.go and the memory of memory_linux.go; limit_linux.go reports limits that
-// prevent a link. poll_linux.go reads packets, sleep_linux.go waits for them, and send_linux.go writes them.
-// descriptor.go defines the descriptors of payload, singlecopy_linux.go fetches payload, remote_linux.go reads it, and
-// distance.go decides between ring and single copy. pagemap_linux.go checks whether payload is resident, and
-// copier_linux.go waits until it is. advert.go and advert_linux.go do the same for announced messages. shared_linux.go
-// manages the shared buffers. On other systems, conn_other.go reports that shared memory is not supported.
+// Conn. socket_dir_linux.go creates the rank's socket and finds the peers' sockets. dial_linux.go and accept_linux.go
+// make links, with the messages of hello_linux.go and the memory of memory_linux.go; refusal_linux.go reports limits
+// that prevent a link. poll_linux.go reads packets, sleep_linux.go waits for them, and send_linux.go writes them.
+// descriptor.go defines the descriptors of payload, singlecopy_linux.go fetches payload, remote_memory_linux.go reads
+// it, and distance.go decides between ring and single copy. pagemap_linux.go checks whether payload is resident, and
+// copier_linux.go waits until it is. advert.go and advert_linux.go do the same for announced messages.
+// shared_buffers_linux.go manages the shared buffers. On other systems, conn_other.go reports that shared memory is not
+// supported.
 package shm

@@ -93,15 +93,15 @@ func last(w writer) []byte {
 	return w.ring[w.exposed[len(w.exposed)-1].pos&uint64(len(w.ring)-1):]
 }
 
-// TestGivenUpSends cancels sends and immediately overwrites their buffers. A message that arrives must be as it
+// TestCancelledSends cancels sends and immediately overwrites their buffers. A message that arrives must be as it
 // was sent.
-func TestGivenUpSends(t *testing.T) {
+func TestCancelledSends(t *testing.T) {
 	for name, size := range map[string]int{"asked for": 3 << 20, "advertised": maxSingleCopy} {
-		t.Run(name, func(t *testing.T) { givenUpSends(t, size) })
+		t.Run(name, func(t *testing.T) { cancelledSends(t, size) })
 	}
 }
 
-func givenUpSends(t *testing.T, size int) {
+func cancelledSends(t *testing.T, size int) {
 	t.Setenv(EnvSingleCopy, "auto")
 	_, engines := engines(t, false)
 	src, dst := make([]byte, size), make([]byte, size)

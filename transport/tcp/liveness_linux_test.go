@@ -169,7 +169,7 @@ func TestObserveHeldUp(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestClassifyLiveness(t *testing.T) {
 	const ms = time.Millisecond
 	for _, x := range []struct {
 		first, silent, elapsed time.Duration

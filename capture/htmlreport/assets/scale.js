@@ -1,7 +1,7 @@
 // A scale converts times to positions on the diagram's axis and back.
 //
 // The compressed scale shows a gap g between two packets with the length g0·ln(1 + g/g0), where g0 is the lower
-// quartile of the gaps: short gaps remain to scale, and a time-out that is 50,000 times as long takes the length of
+// quartile of the gaps: short gaps remain to scale, and a timeout that is 50,000 times as long takes the length of
 // eleven.
 const axis = (() => {
   const all = new Float64Array(2 * S.n + 1 + F.n);

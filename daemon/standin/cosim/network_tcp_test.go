@@ -57,9 +57,9 @@ func TestTCPReceives(t *testing.T) {
 	}
 }
 
-// TestTCPRoom checks that a role that accepts no chunks is given no more of them than fit, and still gets its
+// TestTCPHasSpace checks that a role that accepts no chunks is given no more of them than fit, and still gets its
 // datagrams.
-func TestTCPRoom(t *testing.T) {
+func TestTCPHasSpace(t *testing.T) {
 	b := newNetBench(t)
 	if err := b.step(); err != nil {
 		t.Fatal(err)

@@ -164,8 +164,8 @@ func TestNetworkDrops(t *testing.T) {
 	}
 }
 
-// TestNetworkRoom checks that a role that accepts nothing is not given more than fits.
-func TestNetworkRoom(t *testing.T) {
+// TestNetworkHasSpace checks that a role that accepts nothing is not given more than fits.
+func TestNetworkHasSpace(t *testing.T) {
 	for _, n := range []int{8, protocol.MaxDatagram} {
 		b := newNetBench(t)
 		lines, metas := 0, 0

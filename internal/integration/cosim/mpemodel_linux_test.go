@@ -52,7 +52,7 @@ func TestModelAgreesWithUpstreamMPE(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d datagrams sent, %d calls returned, %d time-outs, %d overruns; states met: %v", c.packets.Load(),
+	t.Logf("%d datagrams sent, %d calls returned, %d timeouts, %d overruns; states met: %v", c.packets.Load(),
 		c.returned.Load(), c.timeouts.Load(), c.overruns.Load(), &c)
 }
 

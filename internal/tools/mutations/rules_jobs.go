@@ -6,7 +6,7 @@ var (
 	joined   = test{"the tests of jobs", []string{"./node", "-run", "TestJobDirectory"}}
 	meetings = test{"the tests of meetings", []string{"./transport/shm", "-run", "TestMeeting|TestOtherUser"}}
 	answered = test{"the tests of answers", []string{"./daemon/control", "-run",
-		"TestDecodeAnswer|TestPlausible|TestDoubts|TestJobs|TestClaims"}}
+		"TestDecodeAnswer|TestPlausible|TestWarnings|TestJobs|TestClaims"}}
 )
 
 // Rules about the sockets with which tools find ranks on a host, and ranks find each other. Some tests require root.
@@ -40,7 +40,7 @@ func init() {
 			"!ok || name != Name(launcher) ||", "!ok || name == \"\" ||", []test{served}},
 		{"jobs: ranks without a directory from their launcher agree on one", "node/job.go",
 			"\t\tif q.host == p.host && q.directory != \"\" {", "\t\tif q.addr == p.addr {", []test{joined}},
-		{"shm: ranks of one user meet in environments that differ", "transport/shm/meeting_linux.go",
+		{"shm: ranks of one user meet in environments that differ", "transport/shm/socket_dir_linux.go",
 			"\t\tconn, _, err = connectElsewhere(name, m.dir.Path())\n", "", []test{meetings}},
 		{"shm: no hello of another user's process is read", "transport/shm/hello_linux.go",
 			"cred.Uid != uint32(os.Geteuid())", "cred.Uid != uint32(os.Geteuid()) && false", []test{meetings}},

@@ -2,7 +2,7 @@ package main
 
 var (
 	unlinked = test{"the tests of limits", []string{"./transport/shm", "-run", "Refused|WithoutDescriptors"}}
-	leaving  = test{"the tests of ranks that end", []string{"./extended", "-run", "TestLeft$|TestUnreachable$"}}
+	leaving  = test{"the tests of ranks that end", []string{"./extended", "-run", "TestPeerGone$|TestUnreachable$"}}
 	starving = test{"the tests of descriptors",
 		[]string{"./transport/tcp", "./daemon/attach", "./internal/jobs", "-run",
 			"WithoutDescriptors"}}
@@ -48,9 +48,9 @@ func init() {
 			"\t\tc.peerGone = why\n\t\tc.sends.failMessages(&e, nil)\n", "\t\tc.peerGone, _ = why, e\n", []test{leaving}},
 		{"limits: sends that wait for a session end with the path to the peer", "extended/session.go",
 			"\tif why == endUnreachable {", "\tif false {", []test{leaving}},
-		{"clients: the status of a server is bounded", "daemon/control/remote.go",
+		{"clients: the status of a server is bounded", "daemon/control/fetch_status.go",
 			"\tcase len(text) > maxStatus:\n", "\tcase false:\n", []test{asking}},
-		{"clients: the objects of a status are bounded", "daemon/control/remote.go",
+		{"clients: the objects of a status are bounded", "daemon/control/fetch_status.go",
 			"> maxObjects:\n", "> maxStatus:\n", []test{asking}},
 		{"clients: an answer that is no recording is an error", "daemon/control/job_packets.go",
 			"\t\ts.noteUnreadable(ctx, rank, err)\n\t\treturn\n\t}\n\tvar unit", "\t\treturn\n\t}\n\tvar unit", []test{asking}},

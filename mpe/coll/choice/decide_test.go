@@ -10,7 +10,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/coll/choice"
 )
 
-func TestDecide(t *testing.T) {
+func TestDecideSpans(t *testing.T) {
 	by := func(name string, segment int, us ...float64) choice.Series {
 		return choice.Series{Choice: choice.Choice{Algorithm: name, Segment: segment}, Micros: us}
 	}

@@ -114,8 +114,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestFits checks that every choice supports the call, is the same on all ranks, and allocates nothing.
-func TestFits(t *testing.T) {
+// TestChoicesAreSupported checks that every choice supports the call, is the same on all ranks, and allocates nothing.
+func TestChoicesAreSupported(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tables := []*choice.Table{choice.Default(), load(t, small)}
 	for range 20000 {

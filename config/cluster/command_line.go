@@ -106,7 +106,7 @@ func (l *CommandLine) Config(peer config.Peer, lookup func(host string) (netip.A
 		}
 	}
 	cfg := config.New(ranks...)
-	cfg.Control.Socket = ""
+	cfg.Control.Socket = new("")
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("start-up line: %w", err)
 	}

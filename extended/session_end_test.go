@@ -16,9 +16,9 @@ func sendErrors(acts []Action) (list []error) {
 	return list
 }
 
-// TestLeft: sends to a rank of the job that is gone fail, both sends that wait for its session and later ones. Sends to
+// TestPeerGone: sends to a rank of the job that is gone fail, both sends that wait for its session and later ones. Sends to
 // another peer wait for its return.
-func TestLeft(t *testing.T) {
+func TestPeerGone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job  bool
 		end  func(*Conn) []Action

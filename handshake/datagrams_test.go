@@ -41,9 +41,9 @@ func effect(buf []byte, acts []handshake.Action) (rest []handshake.Action) {
 	return rest
 }
 
-// TestRun checks that handling several datagrams at once has the same effect as handling them one by one, whatever they
+// TestDatagrams checks that handling several datagrams at once has the same effect as handling them one by one, whatever they
 // contain.
-func TestRun(t *testing.T) {
+func TestDatagrams(t *testing.T) {
 	const first = protocol.MaxDatagram - protocol.HeaderLen
 	rng := rand.New(rand.NewPCG(1, 2))
 	packet := protocol.CloudFPGA.Append(nil,

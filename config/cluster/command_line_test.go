@@ -12,7 +12,7 @@ import (
 
 func noLookup(host string) (netip.Addr, error) { return netip.Addr{}, errors.New("no such host") }
 
-func TestLine(t *testing.T) {
+func TestParseCommandLine(t *testing.T) {
 	for _, tc := range []struct {
 		line  string
 		words int
@@ -39,7 +39,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-func TestLineErrors(t *testing.T) {
+func TestParseCommandLineErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                "arguments: 0 are too few: ",
 		"app":                             "arguments: 0 are too few: ",
@@ -75,7 +75,7 @@ func TestLineErrors(t *testing.T) {
 	}
 }
 
-func TestLineSame(t *testing.T) {
+func TestCheckSameRanks(t *testing.T) {
 	l, err := ParseCommandLine(strings.Fields("app udp 10.0.0.1 2 0 10.0.0.2"))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 // E47: cleared DATA is sent in long packets that do not count as bytes in flight, even if one of them is retransmitted;
 // eager DATA is sent as usual.
-func TestLongPackets(t *testing.T) {
+func TestSetFetchPayload(t *testing.T) {
 	const size, long = 10_000_000, 200_000
 	w := newWorld(Config{MaxPayload: 1000, WindowBytes: 3000, EagerLimit: 20_000})
 	w.nodes[0].conn.SetFetchPayload(long)
@@ -52,7 +52,7 @@ func TestLongPackets(t *testing.T) {
 }
 
 // PayloadTarget returns the destination of the payload of a packet that will be accepted, and of no other packet.
-func TestExpects(t *testing.T) {
+func TestPayloadTarget(t *testing.T) {
 	s := meet(t, Config{})
 	s.put(request(1, 1, 5000), 0)
 	var message Message

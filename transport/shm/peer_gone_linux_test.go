@@ -10,9 +10,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestGone checks that each side reports the end of its peer's process once, and after all packets from the
+// TestPeerGone checks that each side reports the end of its peer's process once, and after all packets from the
 // peer.
-func TestGone(t *testing.T) {
+func TestPeerGone(t *testing.T) {
 	for gone := range 2 {
 		m := transporttest.Map(t, 2)
 		kept := transporttest.Start(t, listen(t, Config{Rank: 1 - gone, Map: m}))
@@ -29,10 +29,10 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestHangUp checks that a closed Conn sends the closing message if the peer has a link or will have one. It
+// TestClosingMessage checks that a closed Conn sends the closing message if the peer has a link or will have one. It
 // must not send it earlier, because the peer would mistake it for a hello. The peer reads the message even if
 // the peer's own last hello arrived too late.
-func TestHangUp(t *testing.T) {
+func TestClosingMessage(t *testing.T) {
 	ln, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: t.TempDir() + "/s", Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)

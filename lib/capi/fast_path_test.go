@@ -20,9 +20,9 @@ func (r *rank) number(name string) int {
 	return slices.IndexFunc(r.l.calls, func(c callEntry) bool { return c.name == name })
 }
 
-// TestUsualMessages checks that the fast path for calls with one message has the same results as their implementations,
+// TestFastMessages checks that the fast path for calls with one message has the same results as their implementations,
 // for all kinds of arguments.
-func TestUsualMessages(t *testing.T) {
+func TestFastMessages(t *testing.T) {
 	_, buf := ints(1, 2, 3)
 	usual := []any{buf, 1, "INT", 0, 7, "COMM_WORLD"}
 	tests := []struct {
@@ -98,9 +98,9 @@ func TestUsualMessages(t *testing.T) {
 	})
 }
 
-// TestUsualCollectives checks that the fast path for collective calls, and other calls that many programs make, has the
+// TestFastCollectives checks that the fast path for collective calls, and other calls that many programs make, has the
 // same results as their implementations, for all kinds of arguments.
-func TestUsualCollectives(t *testing.T) {
+func TestFastCollectives(t *testing.T) {
 	// Arguments that differ from call to call have names.
 	const sends, receives, status, result = "send buffer", "receive buffer", "status", "result"
 	const on, root = "communicator", "root"

@@ -1,10 +1,10 @@
 package main
 
 var (
-	epochs    = test{"worlds with restarts", []string{"./extended", "-run", "TestEpochs$"}}
-	rests     = test{"the tests of sends that rest", []string{"./mpi", "-run", "RestingSends"}}
-	roomAgain = test{"its own test", []string{"./mpe", "-run", "TestRoomAfterRefusal$"}}
-	floodGo   = test{"a flood", []string{"./cmd/zrlctl", "-run", "TestFlood$/shm_send_64"}}
+	epochs      = test{"worlds with restarts", []string{"./extended", "-run", "TestEpochs$"}}
+	rests       = test{"the tests of sends that rest", []string{"./mpi", "-run", "RestingSends"}}
+	memoryAgain = test{"its own test", []string{"./mpe", "-run", "TestMemoryAfterRefusal$"}}
+	floodGo     = test{"a flood", []string{"./cmd/zrlctl", "-run", "TestFlood$/shm_send_64"}}
 )
 
 // Rules about sends, possibly millions of them, that wait until a receive is posted.
@@ -14,7 +14,7 @@ func init() {
 			"\treturn s.wake(h.Message)\n", "\treturn nil\n", []test{worlds}},
 		{"E16: a cancelled resting send remains cancelled", "extended/restingsends.go",
 			"\tif ref&cancelBit != 0 {\n", "\tif false {\n", []test{worlds}},
-		{"E8: resting sends end with their session", "extended/end.go",
+		{"E8: resting sends end with their session", "extended/session_end.go",
 			"\tc.sends.endResting(&e)\n", "", []test{epochs}},
 		{"resting sends: a send rests once it is announced", "mpe/core/peer_extended.go",
 			"\t\tl.restSend(ref)\n\t}\n\tl.announced", "\t\t_ = ref\n\t}\n\tl.announced", []test{rests}},
@@ -24,8 +24,8 @@ func init() {
 			"\tl.cancelRests(err)\n", "", []test{rests}},
 		{"resting sends: they end with the peer's session", "mpe/core/peer_extended.go",
 			"\t\t\tl.endRests(act.Err)\n", "", []test{rests}},
-		{"resting sends: after a receive, a refused send waits again", "mpe/core/room.go",
-			"p.refusedAt >= max(w.core.lastEndAt, 1)", "p.refusedAt != 0", []test{roomAgain}},
+		{"resting sends: after a receive, a refused send waits again", "mpe/core/blocked_senders.go",
+			"p.refusedAt >= max(w.core.lastEndAt, 1)", "p.refusedAt != 0", []test{memoryAgain}},
 		{"resting sends: no number is used twice", "mpe/core/restingsends.go",
 			" || s.generation != uint32(n>>32) {", " {", []test{rests}},
 		{"resting sends: a freed send keeps its record until it ends", "mpe/core/restingsends.go",

@@ -153,9 +153,9 @@ func (c *copying) Get(_ int, advertised uint64, b []byte) bool {
 	return c.there && advertised == 9
 }
 
-// TestGet checks that an advertised message is copied to its receive, if there is a receive whose buffer is not
+// TestGetAdvertised checks that an advertised message is copied to its receive, if there is a receive whose buffer is not
 // empty.
-func TestGet(t *testing.T) {
+func TestGetAdvertised(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		advertised uint64

@@ -24,9 +24,9 @@ func (r *rank) live() (n [8]int) {
 	return n
 }
 
-// TestNoPlace checks that a call without a pointer for its result fails without side effects: no object is left, no
+// TestNullResult checks that a call without a pointer for its result fails without side effects: no object is left, no
 // message is in flight, and no receive is posted.
-func TestNoPlace(t *testing.T) {
+func TestNullResult(t *testing.T) {
 	onRanks(t, 1, func(r *rank) {
 		r.ok("Comm_set_errhandler", "COMM_WORLD", "ERRORS_RETURN")
 		function := unsafe.Pointer(new(byte))

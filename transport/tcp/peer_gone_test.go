@@ -7,9 +7,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 )
 
-// TestGone checks that each side reports the end of its peer's process once, and after all packets from the
+// TestPeerGone checks that each side reports the end of its peer's process once, and after all packets from the
 // peer. While the process exists, nothing is reported, whatever the reason for which a connection ends.
-func TestGone(t *testing.T) {
+func TestPeerGone(t *testing.T) {
 	bothWays(t, func(t *testing.T, listen listener) {
 		for gone := range 2 {
 			m := transporttest.Map(t, 2)

@@ -8,7 +8,7 @@ import (
 // E20: while the pool is not exhausted, messages are sent ahead of their receives far beyond the initial credit, and a
 // message whose receive is posted is received. When the pool is exhausted, the sender gets no more credit, except for a
 // reserve. Receives refill the pool, and the credit granted never exceeds it.
-func TestRoomIsGranted(t *testing.T) {
+func TestCreditIsGranted(t *testing.T) {
 	const first, room = 128, 5000
 	w := newWorld(Config{Messages: first, CreditPool: NewCreditPool(room)})
 	w.rests = func() bool { return true }
@@ -96,7 +96,7 @@ func TestAnnouncedMessageRests(t *testing.T) {
 }
 
 // A caller that waits for each of its sends is held back before one of them is refused.
-func TestScarce(t *testing.T) {
+func TestIsCreditScarce(t *testing.T) {
 	w := newWorld(Config{Messages: 64})
 	a := w.nodes[0]
 	sent := 0
