@@ -108,7 +108,7 @@ func TestChanges(t *testing.T) {
 }
 
 // TestStaleNeighbour checks that the kernel confirms a neighbour which only the path uses. After the peer is gone, the
-// path must not send to its hardware address for ever.
+// path must not send to its hardware address forever.
 func TestStaleNeighbour(t *testing.T) {
 	p := newPair(t)
 	p.awaitPath(t)

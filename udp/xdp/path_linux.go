@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync/atomic"
@@ -49,7 +50,7 @@ func open(local netip.AddrPort, peers []netip.AddrPort) (_ *Path, err error) {
 	defer func() {
 		if err != nil {
 			p.Close()
-			err = fmt.Errorf("xdp: %v: %w", local, err)
+			err = fmt.Errorf("xdp: %v: %w%s", local, err, remedy(err))
 		}
 	}()
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -76,6 +77,17 @@ func open(local netip.AddrPort, peers []netip.AddrPort) (_ *Path, err error) {
 	p.slot, p.sockets, p.sender = slot, sockets, sockets[slot%len(sockets)]
 	p.held = make([][]uint64, len(sockets))
 	return p, nil
+}
+
+// remedy returns what to do about an error that the process's rights explain.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
+		return "; AF_XDP needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF"
+	case errors.Is(err, unix.ENOBUFS):
+		return "; raise the limit of locked memory (ulimit -l, LimitMEMLOCK of systemd), or add CAP_IPC_LOCK"
+	}
+	return ""
 }
 
 // Carries implements udp.Path.
