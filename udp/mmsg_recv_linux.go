@@ -24,6 +24,8 @@ type mmsgRecv struct {
 	// msgs[next:received] are the messages that have not been returned completely. off is the position up to which the
 	// first of them has been returned.
 	next, off, received int
+	// oneByOne is set if a system call may receive only one message.
+	oneByOne bool
 	// pollHits is the number of consecutive polls that found a datagram.
 	pollHits int
 	// groEnabled is set while the kernel coalesces datagrams. During that time, uncoalesced is the number of
@@ -40,6 +42,7 @@ func (r *mmsgRecv) init(long bool) {
 	if long {
 		slots, length = pieceSlots, pieceLen
 	}
+	r.slots = nil
 	r.msgs, r.iovs = make([]mmsghdr, slots), make([]unix.Iovec, slots)
 	r.names, r.controls = make([]sockaddr, slots), make([]segmentControl, slots)
 	all := make([]byte, slots*length)
@@ -104,7 +107,7 @@ func (s *mmsgSocket) receive() error {
 		var n uintptr
 		var errno unix.Errno
 		switch {
-		case receiver.pollHits > 1:
+		case receiver.pollHits > 1 && !receiver.oneByOne:
 			for i := range receiver.msgs {
 				receiver.reset(i)
 			}

@@ -14,6 +14,9 @@ import (
 const (
 	// maxSegments is the maximum number of segments that older kernels allow in a piece.
 	maxSegments = 64
+	// minPiece is the minimum length of a piece in bytes. A receiver on this host that uses AF_XDP in generic mode gets a
+	// piece as one frame if it fits into a frame, and then cannot distinguish it from a single datagram.
+	minPiece = 2048
 	// maxPiece is the maximum length of a piece in bytes. Together with the headers of IPv6, such a piece fits into one
 	// packet of the kernel.
 	maxPiece = 65_000
@@ -74,12 +77,16 @@ func (s *mmsgSocket) segmentRun(out []outgoing) int {
 	n, total := 1, size
 	for n < min(len(out), maxSegments) && out[n].peer == out[0].peer {
 		length := out[n].len()
-		if total += length; length > size || length == 0 || total > maxPiece {
+		if length > size || length == 0 || total+length > maxPiece {
 			break
 		}
+		total += length
 		if n++; length < size {
 			break
 		}
+	}
+	if total < minPiece {
+		return 1
 	}
 	return n
 }

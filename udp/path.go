@@ -22,9 +22,11 @@ type Path interface {
 	Receive(batch []Datagram) int
 	// Pending reports whether Receive would return a datagram.
 	Pending() bool
-	// Bypassed returns the number of datagrams to this rank that the path did not take, but the kernel's socket, since it was
-	// opened. It is increased before the datagram enters the socket.
+	// Bypassed returns the number of datagrams to this rank that the path did not take, but the kernel's socket, since it
+	// was opened. It increases before the datagram enters the socket.
 	Bypassed() uint64
+	// Coalescing returns whether the kernel's socket may coalesce datagrams.
+	Coalescing() Coalescing
 	// Descriptors returns file descriptors that are readable while Pending is true.
 	Descriptors() []int
 	// State describes the path, and which peers it does not carry. It may be called at any time.
@@ -35,10 +37,24 @@ type Path interface {
 	Close()
 }
 
+// Coalescing determines whether the kernel's socket coalesces datagrams (UDP_GRO).
+type Coalescing uint8
+
+const (
+	// CoalesceAny leaves the decision to the socket.
+	CoalesceAny Coalescing = iota
+	// CoalesceNever is for paths that would receive coalesced datagrams as one.
+	CoalesceNever
+	// CoalesceAlways is for paths on which several datagrams in one piece bypass the path, and count as one.
+	CoalesceAlways
+)
+
 // Datagram is a datagram that a Path has received.
 type Datagram struct {
 	Bytes []byte
 	From  netip.AddrPort
+	// After is the value of Path.Bypassed when the datagram arrived: so many datagrams in the kernel's socket precede it.
+	After uint64
 }
 
 // OpenPath opens the path between a local address and peers, in rank order.

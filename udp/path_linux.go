@@ -20,6 +20,9 @@ const (
 	// bypassSpins is the number of polls during which a datagram that the path did not take is expected. The kernel may
 	// also drop it.
 	bypassSpins = 1000
+	// pathBurst is the maximum number of datagrams to a peer, sent at once, that use the path. For more, the kernel's
+	// segmentation is faster.
+	pathBurst = 8
 	// drainTimeout limits the wait for the device to send staged datagrams.
 	drainTimeout = 10 * time.Millisecond
 )
@@ -38,9 +41,13 @@ type pathSocket struct {
 	// byPath is set for each peer if its last datagram was sent by the path, and messageByPath if that was the case for
 	// the beginning of the last message in several datagrams.
 	byPath, messageByPath []bool
-	batch                 [ringLen]Datagram
-	// mustReturn is set if the path waits for the frames of the last Receive.
-	mustReturn bool
+	// received[next:count] are the datagrams of the path that have not been returned.
+	received    [ringLen]Datagram
+	next, count int
+	// held are datagrams of the kernel's socket that must be returned after those of the path.
+	held []incoming
+	// passed is the number of bypassed datagrams that have been returned, or have been dropped by the kernel.
+	passed uint64
 	// emptyPolls is the number of consecutive polls that found nothing on the path. bypassed is the last value of
 	// Path.Bypassed, and spins the number of polls for which the kernel's socket is still asked every time.
 	emptyPolls, spins int
@@ -61,6 +68,19 @@ func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (soc
 	if err != nil {
 		path.Close()
 		return nil, err
+	}
+	m.in.oneByOne = true
+	switch path.Coalescing() {
+	case CoalesceNever:
+		m.caps.canCoalesce = false
+	case CoalesceAlways:
+		m.caps.canCoalesce = false // it cannot be disabled again
+		m.in.init(true)
+		if m.setGRO(true); !m.in.groEnabled {
+			path.Close()
+			_ = m.close() // the error below counts
+			return nil, errors.New("the path needs UDP_GRO, which this system does not support")
+		}
 	}
 	s := &pathSocket{mmsgSocket: m, path: path, uses: cfg.UsesPath, epoll: -1, ended: -1, byPath: make([]bool, len(peers)),
 		messageByPath: make([]bool, len(peers))}
@@ -137,7 +157,7 @@ func (s *pathSocket) choose(out []outgoing) bool {
 	for i := range out {
 		longest = max(longest, out[i].len())
 	}
-	byPath := out[0].mode != sendFragments && (s.uses == nil || s.uses(peer)) && s.path.Carries(peer, longest)
+	byPath := out[0].mode != sendFragments && (len(out) <= pathBurst || !s.caps.canSegment) && (s.uses == nil || s.uses(peer)) && s.path.Carries(peer, longest)
 	switch out[0].position {
 	case firstOfMessage:
 		s.messageByPath[peer] = byPath
@@ -164,23 +184,11 @@ func isBusy(err error) bool {
 }
 
 func (s *pathSocket) poll(in []incoming) (int, error) {
-	if n, err := s.pollPath(in); n > 0 || err != nil {
-		return n, err
-	}
-	if !s.asksKernel() {
-		return 0, nil
-	}
-	return s.fromKernel(s.mmsgSocket.poll(in))
+	return s.pollBoth(in, func() (int, error) { return s.mmsgSocket.poll(in) })
 }
 
 func (s *pathSocket) pollInto(in []incoming, head int, buf []byte) (int, error) {
-	if n, err := s.pollPath(in); n > 0 || err != nil {
-		return n, err
-	}
-	if !s.asksKernel() {
-		return 0, nil
-	}
-	return s.fromKernel(s.mmsgSocket.pollInto(in, head, buf))
+	return s.pollBoth(in, func() (int, error) { return s.mmsgSocket.pollInto(in, head, buf) })
 }
 
 func (s *pathSocket) peek(head []byte) (int, netip.AddrPort, error) {
@@ -194,30 +202,87 @@ func (s *pathSocket) peek(head []byte) (int, netip.AddrPort, error) {
 	return n, from, err
 }
 
-// pollPath returns datagrams of the path. Datagrams that the path did not take came before them, so it
-// returns those first.
-func (s *pathSocket) pollPath(in []incoming) (int, error) {
+// pollBoth returns datagrams of the path, or of the kernel's socket, which the function kernel polls. A Path counts the
+// datagrams that it does not take, so that the order of arrival is known.
+func (s *pathSocket) pollBoth(in []incoming, kernel func() (int, error)) (int, error) {
+	if err := s.receive(); err != nil {
+		return 0, err
+	}
+	if n := s.deliver(in); n > 0 {
+		return n, nil
+	}
+	if len(s.held) > 0 {
+		n := copy(in, s.held)
+		s.held = append(s.held[:0], s.held[n:]...)
+		return n, nil
+	}
+	waiting := s.next < s.count // for bypassed datagrams
+	if !waiting && !s.asksKernel() {
+		return 0, nil
+	}
+	isNew := s.mmsgSocket.isDrained()
+	n, err := kernel()
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		if !waiting {
+			return 0, nil
+		}
+		s.passed = s.received[s.next].After // the kernel has dropped the datagrams before
+		return s.deliver(in), nil
+	}
+	s.spins = bypassSpins // the peer probably sends more
+	if !isNew {
+		return n, nil
+	}
+	if !waiting { // a datagram that precedes them may have arrived meanwhile
+		s.held = append(s.held, in[:n]...)
+		if err := s.receive(); err != nil {
+			return 0, err
+		}
+		if first := s.deliver(in); first > 0 {
+			s.pass()
+			return first, nil
+		}
+		n = copy(in, s.held)
+		s.held = s.held[:0]
+	}
+	s.pass()
+	return n, nil
+}
+
+// pass counts a bypassed datagram. Some datagrams of the kernel's socket are not counted by the path.
+func (s *pathSocket) pass() { s.passed = min(s.passed+1, s.path.Bypassed()) }
+
+// receive receives datagrams of the path if all previous ones have been returned.
+func (s *pathSocket) receive() error {
+	if s.next < s.count {
+		return nil
+	}
 	s.pathRecvMu.Lock()
 	defer s.pathRecvMu.Unlock()
 	if s.pathClosed.Load() {
-		return 0, net.ErrClosed
+		return net.ErrClosed
 	}
-	pending := s.path.Pending()
-	if !pending && !s.mustReturn {
-		return 0, nil
+	// Even if nothing is pending, the path must get the frames of the last call back.
+	if s.count == 0 && !s.path.Pending() {
+		return nil
 	}
-	if pending && s.isBypassed() {
-		s.spins--
-		if n, err := s.mmsgSocket.poll(in); n > 0 || err != nil {
-			return s.fromKernel(n, err)
-		}
+	s.next, s.count = 0, s.path.Receive(s.received[:])
+	if s.count > 0 {
+		s.emptyPolls = 0
 	}
-	n := s.path.Receive(s.batch[:min(len(in), len(s.batch))])
-	for i, datagram := range s.batch[:n] {
-		in[i] = incoming{bytes: datagram.Bytes, from: datagram.From}
+	return nil
+}
+
+// deliver returns datagrams of the path that no bypassed datagram precedes.
+func (s *pathSocket) deliver(in []incoming) (n int) {
+	for ; n < len(in) && s.next < s.count && s.received[s.next].After <= s.passed; n++ {
+		in[n] = incoming{bytes: s.received[s.next].Bytes, from: s.received[s.next].From}
+		s.next++
 	}
-	s.emptyPolls, s.mustReturn = 0, n > 0
-	return n, nil
+	return n
 }
 
 // isBypassed reports whether the path has recently left out a datagram.
@@ -231,7 +296,9 @@ func (s *pathSocket) isBypassed() bool {
 // asksKernel reports whether to poll the kernel's socket, which costs a system call.
 func (s *pathSocket) asksKernel() bool {
 	if s.isBypassed() {
-		s.spins--
+		if s.spins--; s.spins == 0 {
+			s.passed = s.bypassed // the kernel has dropped what has not arrived
+		}
 		return true
 	}
 	if s.emptyPolls++; s.emptyPolls < bypassPolls && s.mmsgSocket.isDrained() {
@@ -239,14 +306,6 @@ func (s *pathSocket) asksKernel() bool {
 	}
 	s.emptyPolls = 0
 	return true
-}
-
-// fromKernel returns its arguments. A peer that has sent a datagram through the kernel's socket probably sends more.
-func (s *pathSocket) fromKernel(n int, err error) (int, error) {
-	if n > 0 {
-		s.spins = bypassSpins
-	}
-	return n, err
 }
 
 func (s *pathSocket) recv(in []incoming) (int, error) {
@@ -274,7 +333,7 @@ func (s *pathSocket) waitReadable() error {
 }
 
 func (s *pathSocket) isDrained() bool {
-	return s.mmsgSocket.isDrained() && !s.path.Pending()
+	return s.mmsgSocket.isDrained() && s.next == s.count && len(s.held) == 0 && !s.path.Pending()
 }
 
 func (s *pathSocket) sleep() bool {

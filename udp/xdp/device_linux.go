@@ -34,9 +34,11 @@ type device struct {
 }
 
 // localDrivers lists the drivers that deliver frames from senders on this host, or on the hypervisor's host. The UDP
-// checksum of such a frame may cover only the pseudo header. In generic mode, the frame may even contain several
-// datagrams that are yet to be segmented, which the program cannot see; in the driver's mode, they are segmented before.
-var localDrivers = []string{"veth", "virtio_net", "tun"}
+// checksum of such a frame may cover only the pseudo header.
+var localDrivers = []string{vethDriver, "virtio_net", "tun"}
+
+// vethDriver is the driver of pairs of virtual devices.
+const vethDriver = "veth"
 
 // deviceKey identifies a device. Indexes are unique only within a network namespace.
 type deviceKey struct {
@@ -103,9 +105,6 @@ func attach(index int) (_ *device, err error) {
 		return nil, err
 	}
 	d.localSenders = slices.Contains(localDrivers, d.driver)
-	if d.program, err = newProgram(); err != nil {
-		return nil, err
-	}
 	if err := d.attachProgram(); err != nil {
 		return nil, err
 	}
@@ -126,12 +125,28 @@ func attach(index int) (_ *device, err error) {
 
 // attachProgram attaches the program in the driver's mode if the driver has one, and otherwise in generic mode, before
 // the kernel's network stack.
+//
+// On a veth device, the generic mode is faster, and does not disable segmentation offload for all traffic to the
+// device. In generic mode, however, several datagrams may arrive as one frame that nothing distinguishes from a longer
+// datagram: a piece that its sender's kernel has not segmented, or datagrams that this kernel has coalesced. Senders of
+// this project therefore make no pieces that fit into a frame, this rank's socket coalesces no datagrams from network
+// cards (Path.Coalescing), and a veth device that coalesces is used in the driver's mode.
 func (d *device) attachProgram() (err error) {
-	options := link.XDPOptions{Program: d.program.Program, Interface: d.index, Flags: link.XDPDriverMode}
-	d.link, err = link.AttachXDP(options)
-	if errors.Is(err, unix.EOPNOTSUPP) && !d.localSenders {
-		options.Flags, d.generic = link.XDPGenericMode, true
-		d.link, err = link.AttachXDP(options)
+	modes := []link.XDPAttachFlags{link.XDPDriverMode, link.XDPGenericMode}
+	if d.driver == vethDriver && !hasGRO(d.name) {
+		modes = modes[1:]
+	}
+	for _, mode := range modes {
+		d.generic = mode == link.XDPGenericMode
+		if d.program, err = newProgram(d.generic); err != nil {
+			return err
+		}
+		d.link, err = link.AttachXDP(link.XDPOptions{Program: d.program.Program, Interface: d.index, Flags: mode})
+		if !errors.Is(err, unix.EOPNOTSUPP) {
+			break
+		}
+		d.program.close()
+		d.program = nil
 	}
 	switch {
 	case errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST):
@@ -156,6 +171,35 @@ func driverName(device string) (string, error) {
 	return unix.ByteSliceToString(info.Driver[:]), nil
 }
 
+// hasGRO reports whether a device coalesces packets.
+func hasGRO(device string) bool {
+	on := ethtoolValue{command: unix.ETHTOOL_GGRO}
+	return ethtool(device, unsafe.Pointer(&on)) != nil || on.value != 0
+}
+
+// ethtoolValue is the kernel's struct ethtool_value.
+type ethtoolValue struct{ command, value uint32 }
+
+// ethtool executes a command, a structure that begins with its number, for a device.
+func ethtool(device string, command unsafe.Pointer) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return os.NewSyscallError("socket", err)
+	}
+	defer unix.Close(fd)
+	request := struct { // struct ifreq
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte
+	}{data: command}
+	copy(request.name[:unix.IFNAMSIZ-1], device)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // ethtoolChannels is the kernel's struct ethtool_channels.
 type ethtoolChannels struct {
 	command, maxReceive, maxTransmit, maxOther, maxCombined, receive, transmit, other, combined uint32
@@ -164,20 +208,8 @@ type ethtoolChannels struct {
 // numQueues returns the number of receive queues of a device. Datagrams from queues beyond that number reach the
 // kernel's socket.
 func numQueues(device string) int {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 1
-	}
-	defer unix.Close(fd)
 	channels := ethtoolChannels{command: unix.ETHTOOL_GCHANNELS}
-	request := struct {
-		name [unix.IFNAMSIZ]byte
-		data *ethtoolChannels
-		_    [16]byte
-	}{data: &channels}
-	copy(request.name[:unix.IFNAMSIZ-1], device)
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
-	if errno != 0 {
+	if err := ethtool(device, unsafe.Pointer(&channels)); err != nil {
 		return 1 // drivers with a single queue do not implement it
 	}
 	return min(max(int(channels.receive+channels.combined), 1), maxQueues)

@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -157,13 +158,22 @@ func (p *Path) receive(queue int, mac [macLen]byte, batch []udp.Datagram) (n int
 			continue
 		}
 		p.counters.received.Add(1)
-		batch[n] = udp.Datagram{Bytes: payload, From: from}
+		batch[n] = udp.Datagram{Bytes: payload, From: from, After: p.after(s, descriptor.Addr)}
 		n++
 	}
 	if len(p.held[queue]) > 0 {
 		s.receive.release()
 	}
 	return n
+}
+
+// after returns the number of bypassed datagrams that arrived before a frame. In the driver's mode, whose frames are
+// not stamped, no message consists of both kinds of datagrams, and all bypassed ones are returned first.
+func (p *Path) after(s *socket, address uint64) uint64 {
+	if !p.device.generic {
+		return p.Bypassed()
+	}
+	return binary.NativeEndian.Uint64(s.pool.frame(address-stampLen, stampLen))
 }
 
 // Pending implements udp.Path.
@@ -196,6 +206,17 @@ func (p *Path) State() state.Path {
 		}
 	}
 	return s
+}
+
+// Coalescing implements udp.Path.
+func (p *Path) Coalescing() udp.Coalescing {
+	switch {
+	case !p.device.generic:
+		return udp.CoalesceAny
+	case p.device.driver == vethDriver:
+		return udp.CoalesceAlways
+	}
+	return udp.CoalesceNever
 }
 
 // Descriptors implements udp.Path.

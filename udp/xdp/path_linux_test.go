@@ -73,6 +73,17 @@ func (h *hosts) listen(cfg udp.Config) (c *udp.Conn, err error) {
 	return c, err
 }
 
+// useDriverMode makes the devices coalesce packets, so that the program is attached in the driver's mode.
+func (h *hosts) useDriverMode(t testing.TB) {
+	t.Helper()
+	for i := range h {
+		var err error
+		if h[i].Do(func() { err = xdp.SetGRO("eth0", true) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 var ports atomic.Uint32
 
 // newMap returns a map of rank 0 on host 0 and rank 1 on host 1, with a port of its own.
@@ -121,14 +132,20 @@ func TestTransport(t *testing.T) {
 		name   string
 		byPath [2]bool
 		v6     bool
+		native bool
 	}{
-		{"both", [2]bool{true, true}, false},
-		{"sender", [2]bool{true, false}, false},
-		{"receiver", [2]bool{false, true}, false},
-		{"both, IPv6", [2]bool{true, true}, true},
+		{"both", [2]bool{true, true}, false, false},
+		{"sender", [2]bool{true, false}, false, false},
+		{"receiver", [2]bool{false, true}, false, false},
+		{"both, IPv6", [2]bool{true, true}, true, false},
+		{"both, driver's mode", [2]bool{true, true}, false, true},
+		{"receiver, driver's mode", [2]bool{false, true}, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHosts(t)
+			if test.native {
+				h.useDriverMode(t)
+			}
 			h.resolve(t, test.v6)
 			open := func(m *rankmap.Map, rank int) (mpe.Transport, error) {
 				cfg := udp.Config{Rank: rank, Map: m}

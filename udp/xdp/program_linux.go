@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -37,8 +38,8 @@ func newSlotKey(addr netip.AddrPort) (k slotKey) {
 	return k
 }
 
-// newProgram loads the program and creates its maps.
-func newProgram() (_ *program, err error) {
+// newProgram loads the program and creates its maps. With stamps, it puts the value of passed in front of each frame.
+func newProgram(stamps bool) (_ *program, err error) {
 	p := &program{}
 	defer func() {
 		if err != nil {
@@ -61,7 +62,7 @@ func newProgram() (_ *program, err error) {
 		}
 	}
 	p.Program, err = ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "zrlmpi", Type: ebpf.XDP, License: "Apache-2.0", Instructions: p.instructions(),
+		Name: "zrlmpi", Type: ebpf.XDP, License: "Apache-2.0", Instructions: p.instructions(stamps),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("loading the BPF program: %w", err)
@@ -77,24 +78,50 @@ const xdpPass = 2
 
 // Offsets in struct xdp_md.
 const (
-	contextData    = 0
-	contextDataEnd = 4
-	contextQueue   = 16
+	contextData     = 0
+	contextDataEnd  = 4
+	contextDataMeta = 8
+	contextQueue    = 16
 )
+
+// stampLen is the length of the value in front of a frame.
+const stampLen = 8
 
 // instructions returns the program. It reads the headers of a frame, builds the slotKey of its destination on the
 // stack, and redirects the frame if that key has a slot and the frame fits.
 //
 // R6 holds the context, R7 the beginning of the frame, R8 its end, and R9 first the length of the IP packet and then
 // the slot.
-func (p *program) instructions() asm.Instructions {
+func (p *program) instructions(stamps bool) asm.Instructions {
 	const keyAt = -int16(len(slotKey{}))
 	const indexAt = keyAt - 8
 	// swapped returns the value of a 16-bit field in network byte order as loaded by this processor.
 	swapped := func(v uint16) int32 {
 		return int32(binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v)))
 	}
-	return asm.Instructions{
+	var stamp asm.Instructions
+	if stamps {
+		stamp = asm.Instructions{
+			asm.StoreMem(asm.RFP, indexAt, asm.R9, asm.Word),
+			asm.LoadMapPtr(asm.R1, p.passed.FD()),
+			asm.Mov.Reg(asm.R2, asm.RFP),
+			asm.Add.Imm(asm.R2, int32(indexAt)),
+			asm.FnMapLookupElem.Call(),
+			asm.JEq.Imm(asm.R0, 0, "count"),
+			asm.LoadMem(asm.R7, asm.R0, 0, asm.DWord),
+			asm.Mov.Reg(asm.R1, asm.R6),
+			asm.Mov.Imm(asm.R2, -stampLen),
+			asm.FnXdpAdjustMeta.Call(),
+			asm.JNE.Imm(asm.R0, 0, "count"),
+			asm.LoadMem(asm.R2, asm.R6, contextDataMeta, asm.Word),
+			asm.LoadMem(asm.R3, asm.R6, contextData, asm.Word),
+			asm.Mov.Reg(asm.R4, asm.R2),
+			asm.Add.Imm(asm.R4, stampLen),
+			asm.JGT.Reg(asm.R4, asm.R3, "count"),
+			asm.StoreMem(asm.R2, 0, asm.R7, asm.DWord),
+		}
+	}
+	return slices.Concat(asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R7, asm.R6, contextData, asm.Word),
 		asm.LoadMem(asm.R8, asm.R6, contextDataEnd, asm.Word),
@@ -159,6 +186,7 @@ func (p *program) instructions() asm.Instructions {
 		asm.Mov.Reg(asm.R1, asm.R9),
 		asm.LoadMem(asm.R9, asm.R0, 0, asm.Word), // slot
 		asm.JGT.Imm(asm.R1, maxFrame-ethernetLen, "count"),
+	}, stamp, asm.Instructions{
 		asm.LoadMem(asm.R2, asm.R6, contextQueue, asm.Word),
 		asm.JGE.Imm(asm.R2, maxQueues, "count"),
 		asm.Mov.Reg(asm.R3, asm.R9),
@@ -179,7 +207,7 @@ func (p *program) instructions() asm.Instructions {
 		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0),
 		asm.Mov.Imm(asm.R0, xdpPass).WithSymbol("pass"),
 		asm.Return().WithSymbol("exit"),
-	}
+	})
 }
 
 // set makes the program redirect the datagrams that queue receives for a slot to the socket fd.

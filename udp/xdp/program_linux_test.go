@@ -2,22 +2,23 @@ package xdp
 
 import (
 	"encoding/binary"
-	"errors"
 	"net/netip"
-	"os"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
 // TestProgram runs the program on frames in memory. Without a socket in the map, a frame that would be redirected is
 // counted and left to the kernel.
 func TestProgram(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("SKIPPED: loading a BPF program needs root: go test ./udp/xdp as root")
+	for _, stamps := range []bool{false, true} {
+		testProgram(t, stamps)
 	}
-	p, err := newProgram()
-	if errors.Is(err, os.ErrPermission) && os.Getenv("CI") == "" {
-		t.Skip("SKIPPED: this root may not load BPF programs:", err)
-	}
+}
+
+func testProgram(t *testing.T, stamps bool) {
+	needs.Root(t, "the BPF program", "may load it")
+	p, err := newProgram(stamps)
 	if err != nil {
 		t.Fatal(err)
 	}
