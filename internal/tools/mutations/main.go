@@ -6,6 +6,7 @@
 //	go -C internal/tools run ./mutations -only P9      # rules with P9 in their names
 //	go -C internal/tools run ./mutations -random 100   # random changes in some packages instead
 //	go -C internal/tools run ./mutations -random 100 -own   # detected by the packages' own tests alone
+//	go -C internal/tools run ./mutations -random 20 -own -only diagnosis/   # changes of one package, in about a minute
 //	go -C internal/tools run ./mutations -random 9 -only mpe/core/flow.go:45   # all changes of one line
 package main
 
@@ -102,7 +103,8 @@ func noticed(root, name string, text []byte, by []test) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return failed(root, by, flag)
+	failing, _, err := failed(root, by, flag)
+	return caughtBy(failing), err
 }
 
 // overlay writes changed files to dir. It returns an environment setting that makes the go command use them.
@@ -123,9 +125,9 @@ func overlay(root, dir string, texts map[string][]byte) (string, error) {
 	return "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), os.WriteFile(file, text, 0o600)
 }
 
-// failed returns the name of the first test that fails with the given settings, or "" if all pass. The settings also
-// apply to programs built by tests.
-func failed(root string, by []test, settings ...string) (string, error) {
+// failed returns the name of the first test that fails with the given settings, and its output, or "" if all pass. The
+// settings also apply to programs built by tests.
+func failed(root string, by []test, settings ...string) (name string, output []byte, err error) {
 	for _, t := range by {
 		args := append([]string{"test", "-vet=off", "-count=1", "-timeout=10m"}, t.args...)
 		cmd := exec.Command("go", args...)
@@ -133,15 +135,23 @@ func failed(root string, by []test, settings ...string) (string, error) {
 		cmd.Dir = root
 		out, err := cmd.CombinedOutput()
 		if bytes.Contains(out, []byte("[build failed]")) {
-			return "", fmt.Errorf("it does not compile:\n%s", out)
+			return "", nil, fmt.Errorf("it does not compile:\n%s", out)
 		}
 		// A test without a -timeout flag may just be slow.
 		if bytes.Contains(out, []byte("panic: test timed out")) && !slices.Contains(t.args, "-timeout") {
-			return "", fmt.Errorf("%s does not end", t.name)
+			return "", nil, fmt.Errorf("%s does not end", t.name)
 		}
 		if err != nil {
-			return "caught by " + t.name, nil
+			return t.name, out, nil
 		}
 	}
-	return "", nil
+	return "", nil, nil
+}
+
+// caughtBy returns the text for a change that the named test detects, or "" if no test does.
+func caughtBy(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "caught by " + name
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +57,7 @@ func quick(name string, args ...string) test {
 // change describes a random change: it replaces the text at one position in a file.
 type change struct {
 	number   int
+	group    int    // the index in drawn
 	file     string // the path from the root
 	line     int
 	from, to int // offsets
@@ -97,10 +99,14 @@ func random(root, only string, own bool, n int, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range drawn { // a test that fails without any change would seem to detect every change
-		by, err := failed(root, d.by[:min(len(d.by), most)], instrumented)
-		if by != "" {
-			err = fmt.Errorf("of no change, %s is %s", d.files, by)
+	for i, d := range drawn { // a test that fails without any change would seem to detect every change
+		if !slices.ContainsFunc(p.changes, func(c change) bool { return c.group == i && strings.Contains(c.place(), only) }) {
+			continue
+		}
+		failing, output, err := failed(root, d.by[:min(len(d.by), most)], instrumented)
+		if failing != "" {
+			err = fmt.Errorf("%s: %s fails without any change, so try again when the machine is idle:\n%s", d.files, failing,
+				output)
 		}
 		if err != nil {
 			return err
@@ -146,7 +152,8 @@ func random(root, only string, own bool, n int, seed uint64) error {
 // noticed returns the name of a test that fails when the change is made, or "" if all pass.
 func (c *change) noticed(root string, text []byte, instrumented string) (string, error) {
 	if c.expr != nil {
-		return failed(root, c.by, instrumented, chosen+"="+strconv.Itoa(c.number))
+		failing, _, err := failed(root, c.by, instrumented, chosen+"="+strconv.Itoa(c.number))
+		return caughtBy(failing), err
 	}
 	return noticed(root, c.file, []byte(string(text[:c.from])+c.text+string(text[c.to:])), c.by)
 }
@@ -161,7 +168,7 @@ type places struct {
 // placesIn finds the possible changes in the files listed in drawn.
 func placesIn(root string) (*places, error) {
 	p := &places{texts: make(map[string][]byte)}
-	for _, d := range drawn {
+	for group, d := range drawn {
 		for _, pattern := range d.files {
 			files, err := filepath.Glob(filepath.Join(root, pattern))
 			if err != nil {
@@ -171,7 +178,7 @@ func placesIn(root string) (*places, error) {
 				if strings.HasSuffix(file, "_test.go") {
 					continue
 				}
-				if err := p.add(file, path.Join(path.Dir(pattern), filepath.Base(file)), d.by); err != nil {
+				if err := p.add(group, file, path.Join(path.Dir(pattern), filepath.Base(file))); err != nil {
 					return nil, err
 				}
 			}
@@ -180,8 +187,8 @@ func placesIn(root string) (*places, error) {
 	return p, nil
 }
 
-// add adds the possible changes in a file. name is the path from the root.
-func (p *places) add(file, name string, by []test) error {
+// add adds the possible changes in a file of a group. name is the path from the root.
+func (p *places) add(group int, file, name string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -193,7 +200,7 @@ func (p *places) add(file, name string, by []test) error {
 	}
 	var e edits
 	for _, c := range changes(set, tree) {
-		c.number, c.file, c.by = len(p.changes)+1, name, by
+		c.number, c.group, c.file, c.by = len(p.changes)+1, group, name, drawn[group].by
 		if c.expr != nil {
 			e.instrument(&c)
 		}
