@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -11,23 +12,35 @@ import (
 // configure writes a configuration for ranks that communicate over the link. It calls Configure with the link's
 // settings.
 func (l *link) configure(file, control string, n int) error {
-	return Configure(file, l.profile, l.transport, control, n)
+	if l.path == "" {
+		return Configure(file, l.profile, l.transport, control, n)
+	}
+	options := fmt.Sprintf("{profile: %s, transport: %s, path: %s}", l.profile, l.transport, l.path)
+	return writeConfig(file, control, hostAddresses[:n], options)
 }
 
 // Configure writes a configuration for n ranks on this machine, with unique addresses and free ports. If control is not
 // empty, the configuration is for a daemon.
 func Configure(file, profile, transport, control string, n int) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", control)
-	addresses := loopback(n)
-	for rank, ip := range addresses {
+	addresses := make([]netip.AddrPort, n)
+	for rank, ip := range loopback(n) {
 		port, err := freePort(transport, ip)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "  - {rank: %d, address: \"%s:%d\", run: host}\n", rank, ip, port)
+		addresses[rank] = netip.AddrPortFrom(netip.MustParseAddr(ip), uint16(port))
 	}
-	fmt.Fprintf(&b, "defaults: {profile: %s, transport: %s}\n", profile, transport)
+	return writeConfig(file, control, addresses, fmt.Sprintf("{profile: %s, transport: %s}", profile, transport))
+}
+
+// writeConfig writes a configuration for ranks with the given addresses and options of their links.
+func writeConfig(file, control string, addresses []netip.AddrPort, options string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "control: {socket: %q}\nhttp: {listen: \"\"}\nranks:\n", control)
+	for rank, address := range addresses {
+		fmt.Fprintf(&b, "  - {rank: %d, address: \"%v\", run: host}\n", rank, address)
+	}
+	fmt.Fprintf(&b, "defaults: %s\n", options)
 	return os.WriteFile(file, []byte(b.String()), 0o600)
 }
 

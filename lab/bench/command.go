@@ -18,6 +18,9 @@ const saidLimit = 8 << 10
 // is killed together with all processes that it started.
 type program struct {
 	*exec.Cmd
+	// do calls the function that starts the program, such as on a thread in another network namespace. If it is nil, the
+	// program starts in the namespace of this process.
+	do          func(func())
 	killGroup   func()
 	errorOutput tail
 }
@@ -39,7 +42,14 @@ func command(ctx context.Context, name string, args ...string) *program {
 
 // run runs the program until it exits. An error includes the program's error output.
 func (p *program) run() error {
-	if err := p.Start(); err != nil {
+	var err error
+	start := func() { err = p.Start() }
+	if p.do != nil {
+		p.do(start)
+	} else {
+		start()
+	}
+	if err != nil {
 		return fmt.Errorf("%v: %w", p.Cmd, err)
 	}
 	return p.wait()

@@ -95,8 +95,8 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	var keys []string
-	for _, f := range []family{rawFamily(), ourFamily(), libraries[0].family(), libraries[1].family(),
-		upstreamFamily()} {
+	for _, f := range []family{rawFamily(), ourFamily(), hostsFamily(), libraries[0].family(),
+		libraries[1].family(), upstreamFamily()} {
 		keys = append(keys, f.keys...)
 	}
 	for _, c := range comparisons {

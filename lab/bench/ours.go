@@ -23,6 +23,9 @@ import (
 type link struct {
 	key, name, profile, transport string
 	group                         Group
+	// path, if set, is the path of datagrams between two hosts. raw means that no engine uses it.
+	path config.Path
+	raw  bool
 	// attached means that the ranks belong to a daemon, and oneProgram that a single program uses all ranks.
 	attached, oneProgram bool
 	// workloads lists the supported workloads. The default is all workloads.
@@ -64,15 +67,33 @@ var (
 	}
 )
 
-func ourFamily() family {
-	f := family{find: findOurs}
+// hostLinks are the links between two hosts.
+var hostLinks = []link{
+	{key: "cloudfpga-veth", name: "zrlmpid, cloudfpga, UDP", profile: "cloudfpga", transport: "udp", group: Hosts,
+		path: config.PathKernel},
+	{key: "cloudfpga-xdp", name: "zrlmpid, cloudfpga, AF_XDP", profile: "cloudfpga", transport: "udp", group: Hosts,
+		path: config.PathXDP},
+	{key: "extended-veth", name: "zrlmpid, extended, UDP", profile: "extended", transport: "udp", group: Hosts,
+		path: config.PathKernel},
+	{key: "extended-xdp", name: "zrlmpid, extended, AF_XDP", profile: "extended", transport: "udp", group: Hosts,
+		path: config.PathXDP},
+	{key: rawXDP, name: "raw AF_XDP round trip, polling", profile: "cloudfpga", transport: "udp", group: Hosts,
+		path: config.PathXDP, raw: true},
+}
+
+func ourFamily() family { return familyOfLinks(links) }
+
+func familyOfLinks(links []link) family {
+	f := family{find: func(_ context.Context, dir string, wanted func(string) bool) ([]side, []string, error) {
+		return findLinks(links, dir, wanted)
+	}}
 	for _, l := range links {
 		f.keys = append(append(f.keys, l.key), l.methodKeys()...)
 	}
 	return f
 }
 
-func findOurs(_ context.Context, dir string, wanted func(string) bool) (found []side, missing []string, err error) {
+func findLinks(links []link, dir string, wanted func(string) bool) (found []side, missing []string, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
@@ -109,15 +130,22 @@ func (l *link) probe(dir string) error {
 // parts returns the sides that a run over the link measures: the link itself, and one side for each broadcast method.
 func (l *link) parts() []part {
 	how := "node.Open in a process for each rank"
-	if l.attached {
-		how = "attach.Dial in a process for each rank, and a daemon in one"
-	}
-	if l.oneProgram {
+	switch {
+	case l.raw:
+		how = "udp/xdp in a process for each host"
+	case l.path != "":
+		how = fmt.Sprintf("node.Plan in a process for each host, path: %s", l.path)
+	case l.oneProgram:
 		how = "attach.Dial for all ranks in a process, and a daemon in one"
+	case l.attached:
+		how = "attach.Dial in a process for each rank, and a daemon in one"
 	}
 	self := Side{
 		Key: l.key, Name: l.name, Kind: Ours, Group: l.group, Version: version.String(),
 		Command: fmt.Sprintf("%s, profile: %s, transport: %s", how, l.profile, l.transport),
+	}
+	if l.raw {
+		self.Kind, self.Command = Limit, how
 	}
 	all := []part{{Side: self}}
 	for _, m := range l.methods {
@@ -130,6 +158,9 @@ func (l *link) parts() []part {
 
 // supports reports whether the link supports the workload.
 func (l *link) supports(w *workload) bool {
+	if l.raw {
+		return w.name == "pingpong"
+	}
 	return (!w.usesTags || l.supportsTags) && (!w.inProcess || !l.attached) &&
 		(len(l.workloads) == 0 || slices.Contains(l.workloads, w.name))
 }
@@ -158,6 +189,9 @@ func (l *link) side(self string, wanted func(string) bool) side {
 		if !l.supports(w) {
 			return nil
 		}
+		if l.raw {
+			return stepsUpTo(rawPathMost, steps)
+		}
 		return steps
 	}
 	s.run = func(ctx context.Context, j job, out io.Writer) error { return l.run(ctx, self, j, out) }
@@ -168,10 +202,15 @@ func (l *link) side(self string, wanted func(string) bool) side {
 func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err error) {
 	base := filepath.Join(j.dir, l.key)
 	file, control := base+".yaml", ""
-	args := []string{"-config", file}
-	if l.attached {
+	ranks := launch{self: self, key: l.key, args: []string{"-config", file}}
+	switch {
+	case l.attached:
 		control = base + ".sock"
-		args = []string{"-attach", config.AttachSocketFor(control)}
+		ranks.args = []string{"-attach", config.AttachSocketFor(control)}
+	case l.raw:
+		ranks.args = append(ranks.args, "-raw")
+	case l.path != "":
+		ranks.args = append(ranks.args, "-path")
 	}
 	if err := l.configure(file, control, j.ranks); err != nil {
 		return err
@@ -182,32 +221,41 @@ func (l *link) run(ctx context.Context, self string, j job, out io.Writer) (err 
 			return failed
 		}
 		defer func() { err = errors.Join(err, stop()) }()
-		args = append(args, "-daemon", strconv.Itoa(pid))
+		ranks.firstArgs = []string{"-daemon", strconv.Itoa(pid)}
 	}
 	if l.oneProgram {
-		args = append(args, "-together", strconv.Itoa(j.ranks))
+		ranks.args = append(ranks.args, "-together", strconv.Itoa(j.ranks))
 		j.ranks = 1
 	}
-	return runRanks(ctx, self, args, l.key, j, out)
+	return ranks.run(ctx, j, out)
 }
 
-// runRanks runs one process for each rank, or a single one for all ranks.
-func runRanks(ctx context.Context, self string, common []string, key string, j job, out io.Writer) error {
+// launch describes how the processes of the ranks of a link are started.
+type launch struct {
+	self, key string
+	// args are the arguments of all ranks. firstArgs are additional arguments of rank 0, which alone counts the daemon's
+	// processor time.
+	args, firstArgs []string
+}
+
+// run runs one process for each rank, or a single one for all ranks.
+func (l *launch) run(ctx context.Context, j job, out io.Writer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for rank := range j.ranks {
-		args := append([]string{RankCommand}, common...)
-		if rank > 0 && len(common) > 2 {
-			args = args[:len(args)-2] // only one rank counts the daemon's processor time
+		args := append([]string{RankCommand}, l.args...)
+		if rank == 0 {
+			args = append(args, l.firstArgs...)
 		}
 		args = append(args, "-rank", strconv.Itoa(rank), "-workload", j.w.name)
 		for i := 0; i < len(j.parts) && j.w.methods; i++ {
 			args = append(args, "-by", j.parts[i].method.String())
 		}
 		if j.profile != "" {
-			args = append(args, "-cpuprofile", fmt.Sprintf("%s.%s.%s.%d.pprof", j.profile, j.w.name, key, rank))
+			args = append(args, "-cpuprofile", fmt.Sprintf("%s.%s.%s.%d.pprof", j.profile, j.w.name, l.key, rank))
 		}
 		group.Go(func() error {
-			cmd := command(ctx, self, append(args, j.arguments()...)...)
+			cmd := command(ctx, l.self, append(args, j.arguments()...)...)
+			cmd.do = j.hosts.on(rank)
 			// The rank exits when its standard input is closed, which happens at the latest when this process exits.
 			stdin, err := cmd.StdinPipe()
 			if err != nil {

@@ -17,6 +17,8 @@ type outcome struct {
 	verified int
 	// memory is the largest peak memory of any process in KiB, or 0 if unknown.
 	memory int
+	// notes are remarks of rank 0.
+	notes []string
 	// cut lists the steps that would have exceeded their share of time. reduced lists the steps that ran with fewer
 	// iterations to stay within theirs.
 	cut     []CutStep
@@ -30,7 +32,11 @@ func (o *outcome) add(other *outcome) {
 	}
 	o.verified += other.verified
 	o.memory = max(o.memory, other.memory)
+	o.notes = append(o.notes, other.notes...)
 }
+
+// notePrefix begins a line of output that is a remark.
+const notePrefix = "note"
 
 // parseOutput parses the output of rank 0, which has the same format in Go and C: one line for each part of each step,
 // in order, and then the memory and the number of verified messages. It skips other lines, such as the progress of a
@@ -52,6 +58,8 @@ func parseOutput(out []byte, w *workload, steps []step, parts int) (outcome, err
 			points = append(points, p)
 		case "memory":
 			o.memory, err = parseCount(words[1], o.memory, func(a, b int) int { return max(a, b) })
+		case notePrefix:
+			o.notes = append(o.notes, strings.Join(words[1:], " "))
 		case "verified":
 			o.verified, err = parseCount(words[1], o.verified, func(a, b int) int { return a + b })
 		}

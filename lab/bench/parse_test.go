@@ -26,6 +26,11 @@ func TestParseOutput(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
+	want.notes = []string{"twice the usual"}
+	if got, err := parseOutput([]byte("note twice the usual\n"+good), things, steps, 1); err != nil ||
+		!reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
 	for _, x := range []struct{ text, says string }{
 		{"", "0 figures for 2 steps"},
 		{strings.Replace(good, "verified 30", "", 1), "0 messages were verified of 30"},

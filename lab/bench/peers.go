@@ -34,9 +34,10 @@ type runMode struct {
 
 // Keys of the sides used as references.
 const (
-	openMPITCP = "openmpi-tcp"
-	openMPIShm = "openmpi"
-	mpichShm   = "mpich"
+	openMPITCP  = "openmpi-tcp"
+	openMPIVeth = "openmpi-tcp-veth"
+	openMPIShm  = "openmpi"
+	mpichShm    = "mpich"
 )
 
 // asRoot lists the settings that let Open MPI run as root, and with more ranks than processors.
@@ -66,6 +67,15 @@ var libraries = []library{
 		},
 	},
 }
+
+// vethMPI is Open MPI between two hosts. Without --bind-to none, it binds the first rank of each host to the same
+// processor.
+var vethMPI = func() library {
+	l := libraries[0]
+	l.modes = []runMode{{key: openMPIVeth, name: "Open MPI, TCP", group: Hosts,
+		args: append([]string{"--bind-to", "none"}, l.modes[0].args...)}}
+	return l
+}()
 
 func (l *library) family() family {
 	f := family{find: l.find}
@@ -131,8 +141,16 @@ func (l *library) side(mode runMode, compiler *compiler, version string) side {
 		if j.ranks > runtime.NumCPU() {
 			args = append(args, l.yields...)
 		}
+		if j.hosts != nil {
+			hostArgs, err := j.hosts.mpirunArgs(j.dir)
+			if err != nil {
+				return err
+			}
+			args = append(args, hostArgs...)
+		}
 		args = append(append(append(args, path), j.w.args...), j.arguments()...)
 		cmd := command(ctx, l.launcher, args...)
+		cmd.do = j.hosts.on(0)
 		cmd.Env = append(os.Environ(), mode.env...)
 		cmd.Stdout = out
 		return cmd.run()

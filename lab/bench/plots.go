@@ -110,7 +110,7 @@ func (r *Report) plots(res *Result) []drawing {
 		if pic.name != "" {
 			name += "-" + pic.name
 		}
-		for _, g := range []Group{Network, Memory} {
+		for _, g := range groups {
 			if p := r.chartOf(pic, res, g); len(p.Series) > 0 {
 				all = append(all, drawing{name + "-" + string(g), p})
 			}
@@ -169,6 +169,7 @@ func (r *Report) chartOf(pic picture, res *Result, group Group) *chart.Chart {
 // variants assigns different line styles to sides of the same kind that appear in the same plot.
 var variants = map[string]int{
 	"raw-udp-sleep": 1, "raw-udp-segment": 1, rawGRO: 2,
+	"cloudfpga-xdp": 1, "extended-veth": 2, "extended-xdp": 3, rawXDP: 1,
 	"v0.9": 1, "extended-udp": 2, "extended-tcp": 3, "attached": 4, "attached-one": 5, "extended-shm": 2,
 	"mpich-tcp": 1, mpichShm: 1, upstreamKey: 2, upstreamOneKey: 3,
 }

@@ -39,6 +39,9 @@ type rankFlags struct {
 	rank, daemon, together            int
 	methods                           []method
 	warm                              time.Duration
+	// countPath means that the rank's configuration has a path, and that datagrams which do not use it are an error. raw
+	// means that the path is used without an engine.
+	countPath, raw bool
 	// uncounted means that another rank already counts the resource usage of this process.
 	uncounted bool
 }
@@ -68,6 +71,8 @@ func RunRank(ctx context.Context, args []string, stdin io.Reader, stdout io.Writ
 	set.StringVar(&flags.attach, "attach", "", "attach to a daemon by this `socket` instead")
 	set.IntVar(&flags.daemon, "daemon", 0, "its process, whose use of the machine counts")
 	set.IntVar(&flags.together, "together", 0, "be all of so many ranks")
+	set.BoolVar(&flags.countPath, "path", false, "check that datagrams use the configured path")
+	set.BoolVar(&flags.raw, "raw", false, "exchange datagrams by AF_XDP without an engine")
 	set.StringVar(&flags.workload, "workload", "", "what to do")
 	set.Func("by", "carry broadcasts out so, as in chain:64KiB or atomic/by-left, and others of these in turn",
 		func(text string) error {
@@ -123,11 +128,17 @@ func (f *rankFlags) runAll(ctx context.Context, w *workload, steps []step, stdou
 
 // run opens the rank, runs the steps, and closes the rank.
 func (f *rankFlags) run(ctx context.Context, w *workload, steps []step, stdout io.Writer) error {
+	if f.raw {
+		return runRawPath(ctx, f, steps, stdout)
+	}
 	dev, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
 	sess := session{ctx: ctx, out: stdout, methods: []method{{}}, warm: f.warm, used: f.used, memory: f.memory}
+	if r, ok := dev.(*pathRank); ok {
+		sess.countPath = r.count
+	}
 	if len(f.methods) > 0 {
 		sess.methods = f.methods
 		sess.order = &orderer{Device: dev}
@@ -148,6 +159,13 @@ func (f *rankFlags) run(ctx context.Context, w *workload, steps []step, stdout i
 }
 
 func (f *rankFlags) open(ctx context.Context) (mpe.Device, error) {
+	if f.countPath {
+		r, err := openWithPath(f.config, f.rank)
+		if err != nil {
+			return nil, err // not a non-nil Device that holds a nil pointer
+		}
+		return r, nil
+	}
 	if f.attach == "" {
 		return node.OpenFile(f.config, f.rank)
 	}

@@ -60,6 +60,12 @@ var comparisons = []comparison{
 	{side: "attached", bases: []string{extendedUDP.key}, workloads: []string{"pingpong"}},
 	{side: "attached-one", bases: []string{openMPITCP}},
 	{side: "attached-one", bases: []string{extendedUDP.key}},
+	{side: "cloudfpga-veth", bases: []string{rawVeth}, baseFactor: cloudFPGAPackets, workloads: []string{"pingpong"}},
+	{side: "cloudfpga-xdp", bases: []string{rawXDP}, baseFactor: cloudFPGAPackets, workloads: []string{"pingpong"}},
+	{side: "cloudfpga-xdp", bases: []string{"cloudfpga-veth"}},
+	{side: "extended-xdp", bases: []string{"extended-veth"}},
+	{side: "extended-veth", bases: []string{openMPIVeth}},
+	{side: "extended-xdp", bases: []string{openMPIVeth}},
 	{side: "extended-shm", bases: []string{openMPIShm, mpichShm}},
 	{side: "extended-shm", bases: []string{rawRing}},
 }

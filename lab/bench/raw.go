@@ -4,13 +4,20 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
 )
 
-// rawUDPMost is the maximum length of a message that still fits into one datagram together with a header.
-const rawUDPMost = 65507 - 32
+// rawHeaderLen is the number of bytes in a raw datagram in addition to the message: the length of a packet's header.
+// rawUDPMost is the maximum length of a message that still fits into one datagram together with a header, and
+// rawPathMost the maximum length that also fits into one Ethernet frame.
+const (
+	rawHeaderLen = 32
+	rawUDPMost   = 65507 - rawHeaderLen
+	rawPathMost  = 1500 - 28 - rawHeaderLen
+)
 
 // raw measures a limit of the machine. Two processes exchange data without MPI.
 type raw struct {
@@ -35,9 +42,15 @@ var raws = []raw{
 	}},
 }
 
+// vethRaw is rawPoll between two hosts.
+var vethRaw = raw{key: rawVeth, name: "raw UDP round trip, polling", group: Hosts, most: rawUDPMost,
+	programs: raws[0].programs}
+
 // Keys of the limits used as references.
 const (
 	rawPoll = "raw-udp-poll"
+	rawVeth = "raw-veth"
+	rawXDP  = "raw-xdp"
 	rawGRO  = "raw-udp-gro"
 	rawRing = "raw-shm"
 )
@@ -46,15 +59,19 @@ func rawStream(how string) map[string][]string {
 	return map[string][]string{"stream": {"rawstream.c", strconv.Itoa(streamWindow), how}}
 }
 
-func rawFamily() family {
-	f := family{find: findRaws}
+func rawFamily() family { return familyOfRaws(raws) }
+
+func familyOfRaws(raws []raw) family {
+	f := family{find: func(_ context.Context, dir string, _ func(string) bool) ([]side, []string, error) {
+		return findRaws(raws, dir)
+	}}
 	for _, r := range raws {
 		f.keys = append(f.keys, r.key)
 	}
 	return f
 }
 
-func findRaws(_ context.Context, dir string, _ func(string) bool) (found []side, missing []string, err error) {
+func findRaws(raws []raw, dir string) (found []side, missing []string, err error) {
 	const lacking = "the raw limits are missing: %s. They are not measured"
 	if runtime.GOOS != "linux" {
 		return nil, []string{fmt.Sprintf(lacking, "their programs are for Linux")}, nil
@@ -68,6 +85,12 @@ func findRaws(_ context.Context, dir string, _ func(string) bool) (found []side,
 		found = append(found, r.side(compiler))
 	}
 	return found, nil, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 func (r raw) side(compiler *compiler) side {
@@ -92,6 +115,14 @@ func (r raw) side(compiler *compiler) side {
 		}
 		cmd := command(ctx, path, append(program[1:len(program):len(program)], stepArgs(j.steps)...)...)
 		cmd.Stdout = out
+		if j.hosts != nil {
+			sockets, err := j.hosts.openSockets()
+			defer closeAll(sockets)
+			if err != nil {
+				return err
+			}
+			cmd.ExtraFiles, cmd.Env = sockets, append(os.Environ(), "RAW_SOCKETS=3") // the first number after stderr's
+		}
 		return cmd.run()
 	}
 	return s

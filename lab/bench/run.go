@@ -288,6 +288,11 @@ func (r *runner) measure(ctx context.Context, t *scheduled) error {
 		fmt.Fprintf(r.out, "\n*** FAILED: %s ***\n\n", text)
 		return nil
 	}
+	for _, note := range o.notes {
+		if text := fmt.Sprintf("%v: %s", m, note); !slices.Contains(r.report.Missing, text) {
+			r.reportMissing(text)
+		}
+	}
 	r.applyCuts(m, o)
 	t.last = &attempt{Attempt{Round: round + 1, LineBefore: before, LineAfter: r.lineTime()}, o.points}
 	m.attempts = append(m.attempts, t.last)

@@ -26,9 +26,12 @@ type session struct {
 	// verified is the number of messages that this rank has verified.
 	verified int
 	// used returns the processor time used by the processes of this rank, and memory their largest peak memory in KiB.
-	used    func() time.Duration
-	memory  func() int
-	numbers struct{ out, in [1]int32 }
+	used   func() time.Duration
+	memory func() int
+	// countPath begins to count the datagrams of a step, and end reports whether they used the configured path. It is
+	// nil for a rank without a path.
+	countPath func() (end func(step) (note string, err error))
+	numbers   struct{ out, in [1]int32 }
 	// paced holds the start time of the step, and when its progress was last printed.
 	paced struct{ began, last time.Time }
 }
@@ -60,7 +63,7 @@ func (s *session) run(w *workload, steps []step) error {
 	}
 	for _, st := range steps {
 		s.costs = make([]cost, len(s.methods))
-		points, err := w.run(s, st)
+		points, err := s.runStep(w, st)
 		if err == nil {
 			err = s.report(points)
 		}
@@ -69,6 +72,24 @@ func (s *session) run(w *workload, steps []step) error {
 		}
 	}
 	return nil
+}
+
+// runStep runs a step. If the datagrams did not use the path of the rank as intended, it returns an error. If the
+// transport had another intention, rank 0 prints a note.
+func (s *session) runStep(w *workload, st step) ([]Point, error) {
+	if s.countPath == nil {
+		return w.run(s, st)
+	}
+	end := s.countPath()
+	points, err := w.run(s, st)
+	if err != nil {
+		return nil, err
+	}
+	note, err := end(st)
+	if err == nil && note != "" && s.comm.Rank() == 0 {
+		_, err = fmt.Fprintf(s.out, "%s %s\n", notePrefix, note)
+	}
+	return points, err
 }
 
 // warmUp runs a step repeatedly until rank 0 has done so for the warm-up time. It discards the results.

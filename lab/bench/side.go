@@ -33,8 +33,13 @@ type Group string
 // Groups of sides.
 const (
 	Network Group = "network"
-	Memory  Group = "memory"
+	// Hosts are two network namespaces, each with one of two ranks.
+	Hosts  Group = "hosts"
+	Memory Group = "memory"
 )
+
+// groups lists all groups in the order of tables and plots.
+var groups = []Group{Network, Hosts, Memory}
 
 // Side is one of the compared ways to send messages, such as a library over TCP.
 type Side struct {
@@ -87,6 +92,8 @@ type job struct {
 	// warm is the warm-up time: the ranks of an MPI library repeat the first step for that long before measurements
 	// begin.
 	warm time.Duration
+	// hosts are the hosts of ranks 0 and 1, or nil if all ranks run on this host.
+	hosts *hosts
 	// dir is a directory for temporary files. profile is the prefix for the names of CPU profiles. If it is empty, no
 	// profiles are written.
 	dir, profile string
@@ -184,7 +191,7 @@ func (s *side) attempt(ctx context.Context, j job) (outcome, *slowStep, error) {
 func findSides(ctx context.Context, dir string, only []string) (sides []side, missing []string, err error) {
 	wanted := func(key string) bool { return len(only) == 0 || slices.Contains(only, key) }
 	known := []string{}
-	families := []family{rawFamily(), ourFamily()}
+	families := []family{rawFamily(), ourFamily(), hostsFamily()}
 	for i := range libraries {
 		families = append(families, libraries[i].family())
 	}
@@ -202,7 +209,11 @@ func findSides(ctx context.Context, dir string, only []string) (sides []side, mi
 				sides = append(sides, s)
 			}
 		}
-		missing = append(missing, gone...)
+		for _, m := range gone {
+			if !slices.Contains(missing, m) { // two families may need the same compiler
+				missing = append(missing, m)
+			}
+		}
 	}
 	for _, key := range only {
 		if !slices.Contains(known, key) {

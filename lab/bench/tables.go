@@ -93,7 +93,7 @@ func (r *Report) tables(res *Result) []*table {
 
 // tables returns a table for each group that contains sides.
 func (sh *sheet) tables(res *Result) (all []*table) {
-	for _, g := range []Group{Network, Memory} {
+	for _, g := range groups {
 		if t := sh.table(res, g); t != nil {
 			all = append(all, t)
 		}
@@ -121,7 +121,7 @@ func disturbedTables(res *Result) []*table {
 	return sh.tables(res.disturbedResult())
 }
 
-var groupNames = map[Group]string{Network: "over the network", Memory: "within the host"}
+var groupNames = map[Group]string{Network: "over the network", Hosts: "between two hosts", Memory: "within the host"}
 
 func (sh *sheet) table(res *Result, group Group) *table {
 	w, err := workloadNamed(res.Workload)

@@ -18,14 +18,21 @@ enum { RAW_MAX_DATAGRAM = 65507 };
 static int raw_socket[2];
 static struct sockaddr_in raw_address[2];
 
-/* raw_open binds a socket for each process to a free port. */
+/* raw_open binds a socket for each process to a free port. If RAW_SOCKETS is set, both sockets are inherited and bound
+ * instead, and RAW_SOCKETS is the first descriptor of the two. */
 static void raw_open(void) {
+	const char *inherited = getenv("RAW_SOCKETS");
+
 	for (int i = 0; i < 2; i++) {
 		socklen_t length = sizeof raw_address[i];
 		int room = 16 << 20;
 		raw_address[i] = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-		raw_check("socket", (raw_socket[i] = socket(AF_INET, SOCK_DGRAM, 0)) < 0);
-		raw_check("bind", bind(raw_socket[i], (struct sockaddr *)&raw_address[i], length) < 0);
+		if (inherited != NULL) {
+			raw_socket[i] = atoi(inherited) + i;
+		} else {
+			raw_check("socket", (raw_socket[i] = socket(AF_INET, SOCK_DGRAM, 0)) < 0);
+			raw_check("bind", bind(raw_socket[i], (struct sockaddr *)&raw_address[i], length) < 0);
+		}
 		raw_check("getsockname", getsockname(raw_socket[i], (struct sockaddr *)&raw_address[i], &length) < 0);
 		/* Root may exceed the system's limit on buffers. */
 		if (setsockopt(raw_socket[i], SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) < 0)

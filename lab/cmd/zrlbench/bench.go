@@ -39,7 +39,8 @@ times. Print medians, ratios and growth. By default all workloads are measured:
 
 The raw limits need a C compiler, the libraries their compilers (Open MPI: mpicc.openmpi,
 MPICH: mpicc.mpich), and upstream's CPU library its program, which ` + bench.EnvUpstream + `
-names. What is missing is not measured, and the output says so.
+names. Messages between two hosts (-veth, -xdp) need Linux, root and ip of iproute2. What
+is missing is not measured, and the output says so.
 
 Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command line is wrong.`,
 		Example: `  zrlbench --quick
