@@ -41,6 +41,7 @@ type pathSocket struct {
 	// byPath is set for each peer if its last datagram was sent by the path, and messageByPath if that was the case for
 	// the beginning of the last message in several datagrams.
 	byPath, messageByPath []bool
+	long                  atomic.Uint64 // state.Path.Long
 	// received[next:count] are the datagrams of the path that have not been returned.
 	received    [ringLen]Datagram
 	next, count int
@@ -157,13 +158,21 @@ func (s *pathSocket) choose(out []outgoing) bool {
 	for i := range out {
 		longest = max(longest, out[i].len())
 	}
-	byPath := out[0].mode != sendFragments && (len(out) <= pathBurst || !s.caps.canSegment) && (s.uses == nil || s.uses(peer)) && s.path.Carries(peer, longest)
+	if out[0].mode == sendFragments || s.uses != nil && !s.uses(peer) || !s.path.Carries(peer, longest) {
+		if out[0].position != onlyDatagram {
+			s.messageByPath[peer] = false
+		}
+		return false
+	}
+	byPath := len(out) <= pathBurst || !s.segments(peer)
 	switch out[0].position {
 	case firstOfMessage:
 		s.messageByPath[peer] = byPath
 	case laterInMessage:
-		byPath = byPath && s.messageByPath[peer]
-		s.messageByPath[peer] = byPath
+		byPath = s.messageByPath[peer]
+	}
+	if !byPath {
+		s.long.Add(uint64(len(out)))
 	}
 	return byPath
 }
@@ -350,6 +359,7 @@ func (s *pathSocket) pathState() *state.Path {
 		return nil
 	}
 	described := s.path.State()
+	described.Long = s.long.Load()
 	return &described
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
-	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/udp"
 )
 
@@ -98,6 +97,7 @@ func (c pathCounts) since(before *pathCounts) *pathCounts {
 	c.path.Sent -= before.path.Sent
 	c.path.Received -= before.path.Received
 	c.path.Bypassed -= before.path.Bypassed
+	c.path.Long -= before.path.Long
 	c.path.Corrupt -= before.path.Corrupt
 	c.path.Full -= before.path.Full
 	c.engine.sent -= before.engine.sent
@@ -115,7 +115,7 @@ func (c *pathCounts) check(st step) (note string, err error) {
 	text := fmt.Sprintf("%s: of the datagrams, %.1f %% of %d sent and %.1f %% of %d received used AF_XDP",
 		formatSize(st.n), 100*sent, c.engine.sent, 100*received, c.engine.received)
 	p := &c.path
-	if st.n <= protocol.MaxDatagram-protocol.HeaderLen || p.Bypassed+p.Corrupt+p.Full > 0 || len(p.ByKernel) > 0 {
+	if p.Long == 0 || p.Corrupt+p.Full > 0 || len(p.ByKernel) > 0 {
 		return "", fmt.Errorf("%s: %d bypassed it, %d were corrupt, %d found its ring full; refused peers: %v", text,
 			p.Bypassed, p.Corrupt, p.Full, p.ByKernel)
 	}

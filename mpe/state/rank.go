@@ -103,6 +103,8 @@ type Path struct {
 	Sent     uint64 `json:"sent"`
 	Received uint64 `json:"received"`
 	Bypassed uint64 `json:"bypassed"`
+	// Long counts datagrams of long messages. They are sent by the kernel's socket, whose segmentation is faster.
+	Long uint64 `json:"long"`
 	// Corrupt counts received frames with a wrong checksum or for another hardware address. Full counts datagrams that
 	// the kernel dropped because the rank read too slowly.
 	Corrupt uint64 `json:"corrupt"`
