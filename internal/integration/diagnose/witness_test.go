@@ -173,7 +173,7 @@ func (a *answer) instead(p *diagnosis.Possibility, try uint64) (list []witness) 
 		if !ok || !t.leadsTo(p) {
 			continue
 		}
-		c.observe(moments[:len(moments)-1], a.vantage == "links", func(v vantage, _ time.Duration) {
+		c.observe(moments[:len(moments)-1], true, func(v vantage, _ time.Duration) {
 			if !c.hangsAt(v) {
 				return
 			}
