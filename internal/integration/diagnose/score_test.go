@@ -51,7 +51,7 @@ var moments = []time.Duration{1500 * time.Millisecond, 4 * time.Second, 9 * time
 func simulate(seed uint64) (answers []answer) {
 	c := prepare(seed)
 	names, truths := c.inject()
-	c.observe(moments, true, func(v vantage, after time.Duration) {
+	c.observe(moments, func(v vantage, after time.Duration) {
 		a := answer{seed: seed, cluster: c.kind.name, names: names, truths: truths, vantage: v.name,
 			after: after, trigger: c.trigger, evidence: c.evidence(v.ranks)}
 		if c.score(&a, v) {
@@ -88,10 +88,14 @@ func prepare(seed uint64) *cluster {
 	return c
 }
 
-// observe runs a cluster with a fault. At each moment at which a program hangs, it calls look for each vantage. If
-// links is set, the vantages include ranks that question the other ranks over their links.
-func (c *cluster) observe(moments []time.Duration, links bool, look func(v vantage, after time.Duration)) {
+// observe runs a cluster with a fault. At each moment at which a program hangs, it calls look for each vantage. The
+// vantages include ranks that question the other ranks over their links.
+func (c *cluster) observe(moments []time.Duration, look func(v vantage, after time.Duration)) {
 	c.start()
+	if c.askedBefore {
+		c.run(c.now+waited, func() bool { return false })
+		c.ask(func(vantage) {})
+	}
 	c.run(c.now+2*time.Second, func() bool { return c.trigger != 0 })
 	if c.trigger == 0 {
 		return
@@ -104,13 +108,15 @@ func (c *cluster) observe(moments []time.Duration, links bool, look func(v vanta
 		for _, v := range c.vantages() {
 			look(v, after)
 		}
-		if !links || !c.kind.extended || c.kind.job {
-			continue
-		}
-		for _, n := range c.nodes {
-			if !n.gone && !n.stopped {
-				look(c.asking(n), after)
-			}
+		c.ask(func(v vantage) { look(v, after) })
+	}
+}
+
+// ask makes each rank question the other ranks over its links, and calls look for its vantage.
+func (c *cluster) ask(look func(v vantage)) {
+	for _, n := range c.nodes {
+		if c.kind.extended && !c.kind.job && !n.gone && !n.stopped {
+			look(c.asking(n))
 		}
 	}
 }

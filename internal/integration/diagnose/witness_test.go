@@ -128,13 +128,11 @@ func (r *results) seek() {
 		parallel(len(open), func(i int) {
 			s := open[i]
 			a := wanted[s][try%len(wanted[s])]
-			found[i] = a.instead(&a.possible[slices.Index(a.listed, s.label)], uint64(try))
+			found[i] = a.instead(&a.possible[slices.Index(a.listed, s.label)], uint64(try),
+				func(evidence string) bool { return r.real[evidence] != nil })
 		})
 		for _, list := range found {
 			for _, w := range list {
-				if r.real[w.evidence] == nil {
-					continue
-				}
 				r.truths[w.evidence][w.class] = true
 				for _, l := range w.real {
 					r.real[w.evidence][l] = true
@@ -150,9 +148,10 @@ type witness struct {
 	real            []string
 }
 
-// instead simulates the cluster of an answer with another cause, with the programs of either the same or another seed.
-// It skips the last moment, which adds nothing to the earlier ones.
-func (a *answer) instead(p *diagnosis.Possibility, try uint64) (list []witness) {
+// instead simulates the cluster of an answer with another cause, and returns the runs with known evidence. It uses the
+// programs of the same or another seed, as they are or as one of the variants makes them, and looks at the usual or at
+// random moments. It skips the last moment, which adds nothing to the earlier ones.
+func (a *answer) instead(p *diagnosis.Possibility, try uint64, known func(evidence string) bool) (list []witness) {
 	like := prepare(a.seed)
 	for draw := range uint64(500) {
 		seed := a.seed
@@ -165,24 +164,39 @@ func (a *answer) instead(p *diagnosis.Possibility, try uint64) (list []witness) 
 		}
 		c.rng = rand.New(rand.NewPCG(a.seed, 1000*try+draw))
 		c.suspect = a.trigger
-		if c.kind.extended && draw%2 == 0 {
-			c.sync()
+		for _, vary := range variants {
+			if c.rng.IntN(2) == 0 {
+				vary(c)
+			}
 		}
 		all := append(injections(), suspicions()...)
 		t, ok := all[c.rng.IntN(len(all))].arm(c)
 		if !ok || !t.leadsTo(p) {
 			continue
 		}
-		c.observe(moments[:len(moments)-1], true, func(v vantage, _ time.Duration) {
-			if !c.hangsAt(v) {
+		at := moments[:len(moments)-1]
+		if c.rng.IntN(2) == 0 {
+			at = c.anyMoments()
+		}
+		c.observe(at, func(v vantage, _ time.Duration) {
+			e := c.evidence(v.ranks)
+			if !known(e) || !c.hangsAt(v) {
 				return
 			}
 			consequences := c.consequences(v)
-			list = append(list, witness{c.evidence(v.ranks), c.class(t, v, consequences),
-				c.labels(append(consequences, t), v)})
+			list = append(list, witness{e, c.class(t, v, consequences), c.labels(append(consequences, t), v)})
 		})
 		break
 	}
+	return list
+}
+
+// anyMoments draws moments of the first ten seconds.
+func (c *cluster) anyMoments() (list []time.Duration) {
+	for range 8 {
+		list = append(list, waited+time.Duration(c.rng.IntN(9000))*time.Millisecond)
+	}
+	slices.Sort(list)
 	return list
 }
 
@@ -193,19 +207,64 @@ func (c *cluster) looksLike(other *cluster) bool {
 			func(a, b *node) bool { return c.nodes[0].peerKind(a.rank) == other.nodes[0].peerKind(b.rank) })
 }
 
-// sync makes the programs use synchronous sends only.
+// variants lists changes to a cluster, for witnesses that the clusters of other seeds do not produce. sendAhead comes
+// after pause, so that a program may pause after it has posted its sends.
+var variants = []func(c *cluster){(*cluster).sync, (*cluster).pause, (*cluster).sendAhead,
+	func(c *cluster) { c.askedBefore = true }}
+
+// change replaces the calls of each round of a node's program.
+func (n *node) change(replace func(round int, list []step) []step) {
+	round := n.program.round
+	n.program.round = func(i int) []step { return replace(i, round(i)) }
+}
+
+// sync makes the programs of the extended profile use synchronous sends only.
 func (c *cluster) sync() {
 	for _, n := range c.nodes {
-		round := n.program.round
-		n.program.round = func(i int) []step {
-			list := round(i)
-			for j := range list {
-				s := &list[j]
-				s.sync = message(s) && !s.receives
+		n.change(func(_ int, list []step) []step {
+			for i := range list {
+				list[i].sync = c.kind.extended && message(&list[i]) && !list[i].receives
 			}
 			return list
-		}
+		})
 	}
+}
+
+// sendAhead makes all programs but one post their sends at the beginning of a round, in the background. Programs that
+// only send stay as they are.
+func (c *cluster) sendAhead() {
+	blocks := c.rng.IntN(len(c.nodes))
+	for _, n := range c.nodes {
+		if n.rank == blocks || !n.kind.ours() {
+			continue
+		}
+		n.change(func(_ int, list []step) []step {
+			var ahead, rest []step
+			for _, s := range list {
+				if message(&s) && !s.receives {
+					s.background = true
+					ahead = append(ahead, s)
+				} else {
+					rest = append(rest, s)
+				}
+			}
+			if !slices.ContainsFunc(rest, func(s step) bool { return s.call != 0 || s.receives }) {
+				return list
+			}
+			return append(ahead, rest...)
+		})
+	}
+}
+
+// pause makes one program compute for up to 1.8 s before one of its first rounds.
+func (c *cluster) pause() {
+	at, d := c.rng.IntN(10), time.Duration(c.rng.IntN(1800))*time.Millisecond
+	c.nodes[c.rng.IntN(len(c.nodes))].change(func(i int, list []step) []step {
+		if i == at {
+			list = append([]step{{computes: d}}, list...)
+		}
+		return list
+	})
 }
 
 // leadsTo reports whether injecting a truth can make a cause true.
@@ -254,14 +313,25 @@ func suspicions() (list []injection) {
 			return truth{faultCorrupt, from, to, kind}, true
 		})
 	}
+	add("one direction takes some time", func(c *cluster) (truth, bool) {
+		a, b := direction(c, c.rng.IntN(2) == 0)
+		at, d := c.when(), time.Duration(50+c.rng.IntN(6000))*time.Millisecond
+		c.fates = append(c.fates, func(d2 *datagram) {
+			if c.now >= at && c.between(d2, a, b) {
+				d2.delay = d
+				c.shows()
+			}
+		})
+		return truth{fault: faultDelay, rank: a, other: b}, true
+	})
 	add("started seconds late", func(c *cluster) (truth, bool) {
 		n := c.nodes[any(c)]
 		n.gone, n.program.ended, c.trigger = true, true, c.now
 		c.after(time.Duration(1+c.rng.IntN(7))*time.Second, n.restart)
 		return truth{fault: faultLate, rank: n.rank, other: -1}, true
 	})
-	for _, slow := range []bool{false, true} {
-		add(fmt.Sprintf("restarted at a packet, computes first %v", slow), func(c *cluster) (truth, bool) {
+	atPacket := func(name string, fault fault, within time.Duration, do func(n *node)) {
+		add(name+" at a packet", func(c *cluster) (truth, bool) {
 			n := c.nodes[any(c)]
 			at, done := c.when(), false
 			c.fates = append(c.fates, func(d *datagram) {
@@ -269,37 +339,31 @@ func suspicions() (list []injection) {
 					return
 				}
 				done = true
-				c.after(time.Duration(c.rng.IntN(50))*time.Microsecond, func() {
+				c.after(time.Duration(c.rng.Int64N(int64(within))), func() {
 					c.shows()
-					if round := n.program.round; slow {
-						n.program.round = func(i int) []step {
-							if i == 0 {
-								return []step{{computes: forever}}
-							}
-							return round(i - 1)
-						}
-					}
-					n.restart()
+					do(n)
 				})
 			})
-			return truth{fault: faultRestarted, rank: n.rank, other: -1}, true
+			return truth{fault: fault, rank: n.rank, other: -1}, n.kind != fpga || fault != faultStopped
 		})
 	}
-	add("restarted seconds after a packet", func(c *cluster) (truth, bool) {
-		n := c.nodes[any(c)]
-		at, done := c.when(), false
-		c.fates = append(c.fates, func(d *datagram) {
-			if c.now < at || done || d.sender != n.rank && d.to != n.address {
-				return
+	atPacket("restarted", faultRestarted, 50*time.Microsecond, (*node).restart)
+	atPacket("restarted, and computes first,", faultRestarted, 50*time.Microsecond, func(n *node) {
+		round := n.program.round
+		n.program.round = func(i int) []step {
+			if i == 0 {
+				return []step{{computes: forever}}
 			}
-			done = true
-			c.after(time.Duration(c.rng.IntN(50))*time.Microsecond, func() {
-				c.shows()
-				n.kill()
-				c.after(time.Duration(500+c.rng.IntN(7000))*time.Millisecond, n.restart)
-			})
-		})
-		return truth{fault: faultRestarted, rank: n.rank, other: -1}, true
+			return round(i - 1)
+		}
+		n.restart()
+	})
+	atPacket("killed", faultDown, 2*time.Millisecond, (*node).kill)
+	atPacket("stopped", faultStopped, 2*time.Millisecond, func(n *node) { n.stopped = true })
+	atPacket("program stopped", faultStopped, 2*time.Millisecond, func(n *node) { n.program.stopped = true })
+	atPacket("restarted seconds later", faultRestarted, 50*time.Microsecond, func(n *node) {
+		n.kill()
+		n.c.after(time.Duration(500+n.c.rng.IntN(7000))*time.Millisecond, n.restart)
 	})
 	add("other peer of a node", func(c *cluster) (truth, bool) {
 		rank := any(c)
