@@ -91,12 +91,12 @@ func prepare(seed uint64) *cluster {
 // observe runs a cluster with a fault. At each moment at which a program hangs, it calls look for each vantage. The
 // vantages include ranks that question the other ranks over their links.
 func (c *cluster) observe(moments []time.Duration, look func(v vantage, after time.Duration)) {
-	c.start()
-	if c.askedBefore {
-		c.run(c.now+waited, func() bool { return false })
-		c.ask(func(vantage) {})
+	c.begin()
+	limit := 2 * time.Second
+	if c.suspect != 0 { // faults may be later there
+		limit *= 2
 	}
-	c.run(c.now+2*time.Second, func() bool { return c.trigger != 0 })
+	c.run(c.now+limit, func() bool { return c.trigger != 0 })
 	if c.trigger == 0 {
 		return
 	}
@@ -108,18 +108,25 @@ func (c *cluster) observe(moments []time.Duration, look func(v vantage, after ti
 		for _, v := range c.vantages() {
 			look(v, after)
 		}
-		c.ask(func(v vantage) { look(v, after) })
-	}
-}
-
-// ask makes each rank question the other ranks over its links, and calls look for its vantage.
-func (c *cluster) ask(look func(v vantage)) {
-	for _, n := range c.nodes {
-		if c.kind.extended && !c.kind.job && !n.gone && !n.stopped {
-			look(c.asking(n))
+		for _, n := range c.nodes {
+			if c.asks(n) {
+				look(c.asking(n), after)
+			}
 		}
 	}
 }
+
+// begin starts a cluster, and lets a rank ask before the fault if it is to do so.
+func (c *cluster) begin() {
+	c.start()
+	if n := c.asksBefore; n != nil && c.asks(n) {
+		c.run(c.now+waited, func() bool { return false })
+		c.asking(n)
+	}
+}
+
+// asks reports whether a rank can question the other ranks over its links.
+func (c *cluster) asks(n *node) bool { return c.kind.extended && !c.kind.job && !n.gone && !n.stopped }
 
 // inject injects one fault, or two faults in a tenth of the runs.
 func (c *cluster) inject() (names []string, truths []truth) {

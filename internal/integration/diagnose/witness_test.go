@@ -16,9 +16,9 @@ import (
 
 // A list of causes is minimal if each of its causes is true in some run with the same evidence, its witness. Random
 // runs seldom have a rare cause at the moment that produces the evidence, so the test searches for witnesses: it
-// simulates the cluster of a run with the list again, with the cause injected instead of the original one. The
-// diagnosis only determines which causes to try. Whether a run is a witness depends on its evidence and on the injected
-// cause.
+// simulates the cluster of a run with the list again, with the cause injected instead of the original one, and often
+// with other programs. The diagnosis only determines which causes to try. Whether a run is a witness depends on its
+// evidence and on the injected cause, without which the cluster must not hang.
 
 // label returns the name of a possible cause, with its ranks named as in the evidence of a vantage.
 func (c *cluster) label(p *diagnosis.Possibility, v vantage) string {
@@ -101,7 +101,7 @@ type sought struct {
 }
 
 // attempts is the maximum number of simulations per cause in search of a witness.
-const attempts = 400
+const attempts = 800
 
 // seek searches for witnesses of listed causes. For each cause, it tries the clusters of the answers that list it, in
 // turn.
@@ -128,8 +128,7 @@ func (r *results) seek() {
 		parallel(len(open), func(i int) {
 			s := open[i]
 			a := wanted[s][try%len(wanted[s])]
-			found[i] = a.instead(&a.possible[slices.Index(a.listed, s.label)], uint64(try),
-				func(evidence string) bool { return r.real[evidence] != nil })
+			found[i] = a.instead(&a.possible[slices.Index(a.listed, s.label)], uint64(try), r.isNew)
 		})
 		for _, list := range found {
 			for _, w := range list {
@@ -142,16 +141,23 @@ func (r *results) seek() {
 	}
 }
 
+// isNew reports whether a run has the evidence of an answer, and a cause that no run with this evidence had yet.
+func (r *results) isNew(w *witness) bool {
+	real := r.real[w.evidence]
+	return real != nil && (!r.truths[w.evidence][w.class] ||
+		slices.ContainsFunc(w.real, func(l string) bool { return !real[l] }))
+}
+
 // witness is a run as observed at a vantage.
 type witness struct {
 	evidence, class string
 	real            []string
 }
 
-// instead simulates the cluster of an answer with another cause, and returns the runs with known evidence. It uses the
-// programs of the same or another seed, as they are or as one of the variants makes them, and looks at the usual or at
-// random moments. It skips the last moment, which adds nothing to the earlier ones.
-func (a *answer) instead(p *diagnosis.Possibility, try uint64, known func(evidence string) bool) (list []witness) {
+// instead simulates the cluster of an answer with another cause, and returns the runs for which isNew returns true. It
+// uses the programs of the same or another seed, as they are or as one of the variants makes them, and looks at the
+// usual or at random moments. It skips the last moment, which adds nothing to the earlier ones.
+func (a *answer) instead(p *diagnosis.Possibility, try uint64, isNew func(w *witness) bool) (list []witness) {
 	like := prepare(a.seed)
 	for draw := range uint64(500) {
 		seed := a.seed
@@ -162,13 +168,8 @@ func (a *answer) instead(p *diagnosis.Possibility, try uint64, known func(eviden
 		if !c.looksLike(like) {
 			continue
 		}
-		c.rng = rand.New(rand.NewPCG(a.seed, 1000*try+draw))
+		isVariant := c.vary(p, a.seed, 1000*try+draw)
 		c.suspect = a.trigger
-		for _, vary := range variants {
-			if c.rng.IntN(2) == 0 {
-				vary(c)
-			}
-		}
 		all := append(injections(), suspicions()...)
 		t, ok := all[c.rng.IntN(len(all))].arm(c)
 		if !ok || !t.leadsTo(p) {
@@ -179,21 +180,50 @@ func (a *answer) instead(p *diagnosis.Possibility, try uint64, known func(eviden
 			at = c.anyMoments()
 		}
 		c.observe(at, func(v vantage, _ time.Duration) {
-			e := c.evidence(v.ranks)
-			if !known(e) || !c.hangsAt(v) {
+			if !c.hangsAt(v) {
 				return
 			}
 			consequences := c.consequences(v)
-			list = append(list, witness{e, c.class(t, v, consequences), c.labels(append(consequences, t), v)})
+			w := witness{c.evidence(v.ranks), c.class(t, v, consequences), c.labels(append(consequences, t), v)}
+			if !isNew(&w) {
+				return
+			}
+			if isVariant {
+				healthy := prepare(seed)
+				healthy.vary(p, a.seed, 1000*try+draw)
+				if healthy.hangsUntil(c.now, v) { // because of the variant, and not of the cause
+					return
+				}
+			}
+			list = append(list, w)
 		})
 		break
 	}
 	return list
 }
 
+// vary makes a cluster draw from another sequence of random numbers, and changes it by one of the variants or not at
+// all. It reports whether it has changed it.
+func (c *cluster) vary(p *diagnosis.Possibility, seed, sequence uint64) bool {
+	c.rng = rand.New(rand.NewPCG(seed, sequence))
+	i := c.rng.IntN(1 + len(variants))
+	if i == len(variants) {
+		return false
+	}
+	variants[i](c, p)
+	return true
+}
+
+// hangsUntil runs a cluster without a fault, and reports whether a rank of the vantage hangs at the given time.
+func (c *cluster) hangsUntil(at time.Duration, v vantage) bool {
+	c.begin()
+	c.run(at, func() bool { return false })
+	return c.hangsAt(v)
+}
+
 // anyMoments draws moments of the first ten seconds.
 func (c *cluster) anyMoments() (list []time.Duration) {
-	for range 8 {
+	for range 5 {
 		list = append(list, waited+time.Duration(c.rng.IntN(9000))*time.Millisecond)
 	}
 	slices.Sort(list)
@@ -207,10 +237,9 @@ func (c *cluster) looksLike(other *cluster) bool {
 			func(a, b *node) bool { return c.nodes[0].peerKind(a.rank) == other.nodes[0].peerKind(b.rank) })
 }
 
-// variants lists changes to a cluster, for witnesses that the clusters of other seeds do not produce. sendAhead comes
-// after pause, so that a program may pause after it has posted its sends.
-var variants = []func(c *cluster){(*cluster).sync, (*cluster).pause, (*cluster).sendAhead,
-	func(c *cluster) { c.askedBefore = true }}
+// variants lists changes to a cluster, for witnesses of a cause that the clusters of other seeds do not produce.
+var variants = []func(c *cluster, p *diagnosis.Possibility){(*cluster).exchange, (*cluster).sync, (*cluster).pause,
+	(*cluster).askBefore}
 
 // change replaces the calls of each round of a node's program.
 func (n *node) change(replace func(round int, list []step) []step) {
@@ -219,7 +248,7 @@ func (n *node) change(replace func(round int, list []step) []step) {
 }
 
 // sync makes the programs of the extended profile use synchronous sends only.
-func (c *cluster) sync() {
+func (c *cluster) sync(*diagnosis.Possibility) {
 	for _, n := range c.nodes {
 		n.change(func(_ int, list []step) []step {
 			for i := range list {
@@ -230,37 +259,56 @@ func (c *cluster) sync() {
 	}
 }
 
-// sendAhead makes all programs but one post their sends at the beginning of a round, in the background. Programs that
-// only send stay as they are.
-func (c *cluster) sendAhead() {
-	blocks := c.rng.IntN(len(c.nodes))
+// exchange makes the two ranks of a cause send to each other. One of them posts its send in the background, and in one
+// of the first rounds computes for up to 4 s before it receives. The other ranks compute.
+func (c *cluster) exchange(p *diagnosis.Possibility) {
+	pair := c.pairOf(p)
+	if !pair[1].kind.ours() {
+		return
+	}
 	for _, n := range c.nodes {
-		if n.rank == blocks || !n.kind.ours() {
-			continue
+		n.program.round = func(int) []step { return []step{{computes: forever}} }
+	}
+	words, sync, late := []int{16, 5000}[c.rng.IntN(2)], c.kind.extended && c.rng.IntN(2) == 0, c.rng.IntN(10)
+	for i, n := range pair {
+		send, receive := sends(pair[1-i].rank, words), receives(pair[1-i].rank, words)
+		send.background, send.sync = i == 1, sync
+		n.program.round = func(round int) []step {
+			before := time.Duration(1+c.rng.IntN(9)) * time.Millisecond
+			between := time.Millisecond
+			if i == 1 && round == late {
+				between = time.Duration(1+c.rng.IntN(4000)) * time.Millisecond
+			}
+			return []step{{computes: before}, send, {computes: between}, receive}
 		}
-		n.change(func(_ int, list []step) []step {
-			var ahead, rest []step
-			for _, s := range list {
-				if message(&s) && !s.receives {
-					s.background = true
-					ahead = append(ahead, s)
-				} else {
-					rest = append(rest, s)
-				}
-			}
-			if !slices.ContainsFunc(rest, func(s step) bool { return s.call != 0 || s.receives }) {
-				return list
-			}
-			return append(ahead, rest...)
-		})
 	}
 }
 
-// pause makes one program compute for up to 1.8 s before one of its first rounds.
-func (c *cluster) pause() {
-	at, d := c.rng.IntN(10), time.Duration(c.rng.IntN(1800))*time.Millisecond
-	c.nodes[c.rng.IntN(len(c.nodes))].change(func(i int, list []step) []step {
-		if i == at {
+// pause makes the program of one rank of the cause compute for up to 4 s before one of its first rounds.
+func (c *cluster) pause(p *diagnosis.Possibility) {
+	c.pairOf(p)[0].pause(c.rng.IntN(10), time.Duration(c.rng.IntN(4000))*time.Millisecond)
+}
+
+// askBefore makes one rank of the cause question the others before the program of the other one makes its first call.
+func (c *cluster) askBefore(p *diagnosis.Possibility) {
+	pair := c.pairOf(p)
+	c.asksBefore = pair[0]
+	pair[1].pause(0, waited+100*time.Millisecond)
+}
+
+// pairOf returns the two ranks of a cause in random order.
+func (c *cluster) pairOf(p *diagnosis.Possibility) []*node {
+	pair := []*node{c.nodes[p.Rank], c.nodes[p.Peer]}
+	if c.rng.IntN(2) == 0 {
+		slices.Reverse(pair)
+	}
+	return pair
+}
+
+// pause makes a node's program compute before the given round.
+func (n *node) pause(before int, d time.Duration) {
+	n.change(func(round int, list []step) []step {
+		if round == before {
 			list = append([]step{{computes: d}}, list...)
 		}
 		return list
