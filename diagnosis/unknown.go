@@ -9,6 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
+	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
 // unknownEndFinding lists the possible causes of a wait for a rank whose state is unknown. It returns nil if the rank
@@ -154,7 +155,11 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 		observation.PeerAsks, observation.RetransmitsRequest = observation.PeerAsks ||
 			talks, observation.RetransmitsRequest || talks
 	case handshake.WaitAck:
-		observation.PeerClears = talks && !observation.PeerAsks
+		software := p.Kind == state.KindSoftware && !standin && e.wait != nil
+		clearsAgain := software && p.LastDrop != nil && p.LastDrop.Reason == state.DropStale &&
+			p.LastDrop.Seconds < v.exclusiveSeconds(e)-talkDelay
+		observation.PeerClears = (talks || clearsAgain) && !observation.PeerAsks
+		observation.ClearedAtOnce = software && p.PacketsOut[protocol.SendRequest] <= p.Sent+1
 	case handshake.WaitClear:
 		observation.RetransmitsData = talks && !observation.PeerAsks
 	case handshake.WaitRequest:
@@ -179,13 +184,16 @@ func (v *view) exclusiveSeconds(e *edge) float64 {
 }
 
 // hasTalkedSince reports whether a packet from a peer of the cloudfpga or v0.9 profile was received and used within the
-// given number of seconds, except for the first half second.
+// given number of seconds, except for the first moments.
 func hasTalkedSince(p *state.Peer, seconds float64) bool {
-	if p.SinceLastPacket == nil || *p.SinceLastPacket >= seconds-0.5 {
+	if p.SinceLastPacket == nil || *p.SinceLastPacket >= seconds-talkDelay {
 		return false
 	}
 	return p.LastDrop == nil || p.LastDrop.Seconds > *p.SinceLastPacket+retransmitGap
 }
+
+// talkDelay is the number of seconds at the beginning of a wait in which packets from the peer may be late copies.
+const talkDelay = 0.5
 
 // maxAnswerTime is the maximum time, in seconds, that a running rank needs to answer a question (E53).
 const maxAnswerTime = 1

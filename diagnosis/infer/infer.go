@@ -77,6 +77,9 @@ type Observation struct {
 	// PeerClears is set if the peer has sent another CLEAR_TO_SEND after DATA was sent, or while the waiter itself
 	// receives.
 	PeerClears bool
+	// ClearedAtOnce is set if the peer is another zrlmpid and has cleared the message before SEND_REQUEST was
+	// retransmitted.
+	ClearedAtOnce bool
 	// RetransmitsData is set if the peer retransmits the DATA of an earlier message although the waiter has
 	// acknowledged it.
 	RetransmitsData bool
@@ -175,6 +178,15 @@ func (o *Observation) clearedInVain() string {
 		return ""
 	}
 	return fmt.Sprintf("rank %d retransmits SEND_REQUEST, though CLEAR_TO_SEND was sent to it each time", o.Peer)
+}
+
+// asksForData returns the observation that the peer was running after DATA was sent to it but lacked the DATA. Whatever
+// ended it later is not what the wait began with. It returns "" if this was not observed.
+func (o *Observation) asksForData() string {
+	if !o.PeerClears || o.State != handshake.WaitAck {
+		return ""
+	}
+	return fmt.Sprintf("rank %d asks for DATA again", o.Peer)
 }
 
 // asksText returns a text for the observation that the peer requests to send a message, and therefore waits for nothing
@@ -364,10 +376,15 @@ var hypotheses = []hypothesis{
 		return ""
 	}, text: peerText("receives more words than the message has")},
 	{cause: PacketsBlocked, contradiction: func(o *Observation) string {
-		if o.State == handshake.WaitData && o.PeerAsks || o.State == handshake.WaitAck && o.PeerClears {
-			return "" // the peer may have sent it before the waiter's packet arrived
+		switch {
+		case o.State == handshake.WaitData && o.PeerAsks: // it may have asked before CLEAR_TO_SEND arrived
+			return ""
+		case o.asksForData() == "":
+			return inapplicable
+		case o.ClearedAtOnce:
+			return fmt.Sprintf("rank %d cleared the message before SEND_REQUEST was retransmitted", o.Peer)
 		}
-		return inapplicable
+		return "" // it may have asked before DATA arrived
 	}, text: func(o *Observation) string {
 		return fmt.Sprintf("packets from rank %d arrive at rank %d seconds late", o.Peer, o.Waiter)
 	}},
@@ -377,26 +394,10 @@ var hypotheses = []hypothesis{
 			return inapplicable
 		case observation.Refused:
 			return fmt.Sprintf("nothing listens at the address of rank %d", observation.Peer)
-		case observation.Extended:
-			return stoppedEvidence(observation)
-		case observation.IsSender && observation.peerBlocks():
-			return asksText(observation)
-		case observation.clearedInVain() != "":
-			return observation.clearedInVain()
 		}
-		return observation.talksText()
+		return stoppedEvidence(observation)
 	}, text: peerText("is stopped, by a signal or a debugger")},
-	{cause: ProcessEnded, contradiction: func(observation *Observation) string {
-		switch {
-		case observation.Extended:
-			return stoppedEvidence(observation)
-		case observation.IsSender && observation.peerBlocks():
-			return asksText(observation)
-		case observation.clearedInVain() != "":
-			return observation.clearedInVain()
-		}
-		return observation.talksText()
-	}, text: func(o *Observation) string {
+	{cause: ProcessEnded, contradiction: stoppedEvidence, text: func(o *Observation) string {
 		if o.LastHeard == nil {
 			return fmt.Sprintf("rank %d has not been started, or has exited", o.Peer)
 		}
@@ -462,11 +463,18 @@ var hypotheses = []hypothesis{
 	}, text: peerText("speaks another profile")},
 }
 
-// stoppedEvidence returns the observation that a peer of the extended profile is neither stopped nor has exited, or ""
-// if there is none. The peer's daemon answers regardless of its program.
+// stoppedEvidence returns the observation that a peer is neither stopped nor has exited, or "". A peer of the extended
+// profile has a daemon that answers regardless of its program.
 func stoppedEvidence(o *Observation) string {
-	if !o.Silent {
+	switch {
+	case o.Extended && !o.Silent:
 		return ""
+	case o.IsSender && o.peerBlocks():
+		return asksText(o)
+	case o.clearedInVain() != "":
+		return o.clearedInVain()
+	case o.asksForData() != "":
+		return o.asksForData()
 	}
 	return o.talksText()
 }

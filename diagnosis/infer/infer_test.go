@@ -123,6 +123,16 @@ func TestExplain(t *testing.T) {
 				HasLongDatagram: true},
 			"lost_packet packet_dropped path_mtu count_mismatch packets_blocked fpga_dead_end",
 		},
+		"a host asks for DATA again, and is quiet": {
+			Observation{Kind: state.KindSoftware, IsSender: true, State: handshake.WaitAck, LastHeard: quiet,
+				HasWorked: true, PeerClears: true},
+			"lost_packet packet_dropped packets_blocked",
+		},
+		"a host asks for DATA again, and its packets are not late": {
+			Observation{Kind: state.KindSoftware, IsSender: true, State: handshake.WaitAck, LastHeard: quiet,
+				HasWorked: true, PeerClears: true, ClearedAtOnce: true},
+			"lost_packet packet_dropped",
+		},
 		"it receives, too": {
 			Observation{Kind: state.KindCPU, State: handshake.WaitRequest, LastHeard: talks, PeerClears: true, HasWorked: true},
 			"cycle packets_blocked packets_blocked fpga_dead_end",

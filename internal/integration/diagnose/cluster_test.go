@@ -32,6 +32,8 @@ type cluster struct {
 	// attached means that programs use the ranks of daemons. overSocket means that they attach without rings, so the
 	// daemons do not know in which operations the programs sleep.
 	attached, overSocket bool
+	// asksBefore, if not nil, is a rank that questions the others before the fault takes effect.
+	asksBefore *node
 	// trigger is the time at which the injected fault first took effect, or 0.
 	trigger time.Duration
 	// suspect is the trigger of another run whose evidence this run is meant to reproduce, or 0.

@@ -63,15 +63,25 @@ type injection struct {
 	arm func(c *cluster) (truth, bool)
 }
 
-// when draws the time of a fault. A quarter of the faults exist from the beginning.
+// when draws the time of a fault. A quarter of the faults exist from the beginning. In the search for a witness, half
+// of them are near the time of the original fault, and some are seconds later.
 func (c *cluster) when() time.Duration {
-	if c.suspect != 0 && c.rng.IntN(2) == 0 {
-		return max(c.now, c.suspect-time.Duration(c.rng.IntN(20_000))*time.Microsecond)
+	from := c.now
+	if c.asksBefore != nil {
+		from += waited
+	}
+	if c.suspect != 0 {
+		switch c.rng.IntN(4) {
+		case 0, 1:
+			return max(from, c.suspect-time.Duration(c.rng.IntN(20_000))*time.Microsecond)
+		case 2:
+			return from + time.Duration(c.rng.IntN(4000))*time.Millisecond
+		}
 	}
 	if c.rng.IntN(4) == 0 {
-		return c.now
+		return from
 	}
-	return c.now + time.Duration(20+c.rng.IntN(200))*time.Millisecond
+	return from + time.Duration(20+c.rng.IntN(200))*time.Millisecond
 }
 
 // pair draws two ranks that exchange messages.

@@ -51,7 +51,7 @@ var moments = []time.Duration{1500 * time.Millisecond, 4 * time.Second, 9 * time
 func simulate(seed uint64) (answers []answer) {
 	c := prepare(seed)
 	names, truths := c.inject()
-	c.observe(moments, true, func(v vantage, after time.Duration) {
+	c.observe(moments, func(v vantage, after time.Duration) {
 		a := answer{seed: seed, cluster: c.kind.name, names: names, truths: truths, vantage: v.name,
 			after: after, trigger: c.trigger, evidence: c.evidence(v.ranks)}
 		if c.score(&a, v) {
@@ -88,11 +88,15 @@ func prepare(seed uint64) *cluster {
 	return c
 }
 
-// observe runs a cluster with a fault. At each moment at which a program hangs, it calls look for each vantage. If
-// links is set, the vantages include ranks that question the other ranks over their links.
-func (c *cluster) observe(moments []time.Duration, links bool, look func(v vantage, after time.Duration)) {
-	c.start()
-	c.run(c.now+2*time.Second, func() bool { return c.trigger != 0 })
+// observe runs a cluster with a fault. At each moment at which a program hangs, it calls look for each vantage. The
+// vantages include ranks that question the other ranks over their links.
+func (c *cluster) observe(moments []time.Duration, look func(v vantage, after time.Duration)) {
+	c.begin()
+	limit := 2 * time.Second
+	if c.suspect != 0 { // faults may be later there
+		limit *= 2
+	}
+	c.run(c.now+limit, func() bool { return c.trigger != 0 })
 	if c.trigger == 0 {
 		return
 	}
@@ -104,16 +108,25 @@ func (c *cluster) observe(moments []time.Duration, links bool, look func(v vanta
 		for _, v := range c.vantages() {
 			look(v, after)
 		}
-		if !links || !c.kind.extended || c.kind.job {
-			continue
-		}
 		for _, n := range c.nodes {
-			if !n.gone && !n.stopped {
+			if c.asks(n) {
 				look(c.asking(n), after)
 			}
 		}
 	}
 }
+
+// begin starts a cluster, and lets a rank ask before the fault if it is to do so.
+func (c *cluster) begin() {
+	c.start()
+	if n := c.asksBefore; n != nil && c.asks(n) {
+		c.run(c.now+waited, func() bool { return false })
+		c.asking(n)
+	}
+}
+
+// asks reports whether a rank can question the other ranks over its links.
+func (c *cluster) asks(n *node) bool { return c.kind.extended && !c.kind.job && !n.gone && !n.stopped }
 
 // inject injects one fault, or two faults in a tenth of the runs.
 func (c *cluster) inject() (names []string, truths []truth) {

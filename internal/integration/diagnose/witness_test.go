@@ -16,9 +16,9 @@ import (
 
 // A list of causes is minimal if each of its causes is true in some run with the same evidence, its witness. Random
 // runs seldom have a rare cause at the moment that produces the evidence, so the test searches for witnesses: it
-// simulates the cluster of a run with the list again, with the cause injected instead of the original one. The
-// diagnosis only determines which causes to try. Whether a run is a witness depends on its evidence and on the injected
-// cause.
+// simulates the cluster of a run with the list again, with the cause injected instead of the original one, and often
+// with other programs. The diagnosis only determines which causes to try. Whether a run is a witness depends on its
+// evidence and on the injected cause, without which the cluster must not hang.
 
 // label returns the name of a possible cause, with its ranks named as in the evidence of a vantage.
 func (c *cluster) label(p *diagnosis.Possibility, v vantage) string {
@@ -101,7 +101,7 @@ type sought struct {
 }
 
 // attempts is the maximum number of simulations per cause in search of a witness.
-const attempts = 400
+const attempts = 800
 
 // seek searches for witnesses of listed causes. For each cause, it tries the clusters of the answers that list it, in
 // turn.
@@ -128,13 +128,10 @@ func (r *results) seek() {
 		parallel(len(open), func(i int) {
 			s := open[i]
 			a := wanted[s][try%len(wanted[s])]
-			found[i] = a.instead(&a.possible[slices.Index(a.listed, s.label)], uint64(try))
+			found[i] = a.instead(&a.possible[slices.Index(a.listed, s.label)], uint64(try), r.isNew)
 		})
 		for _, list := range found {
 			for _, w := range list {
-				if r.real[w.evidence] == nil {
-					continue
-				}
 				r.truths[w.evidence][w.class] = true
 				for _, l := range w.real {
 					r.real[w.evidence][l] = true
@@ -144,15 +141,23 @@ func (r *results) seek() {
 	}
 }
 
+// isNew reports whether a run has the evidence of an answer, and a cause that no run with this evidence had yet.
+func (r *results) isNew(w *witness) bool {
+	real := r.real[w.evidence]
+	return real != nil && (!r.truths[w.evidence][w.class] ||
+		slices.ContainsFunc(w.real, func(l string) bool { return !real[l] }))
+}
+
 // witness is a run as observed at a vantage.
 type witness struct {
 	evidence, class string
 	real            []string
 }
 
-// instead simulates the cluster of an answer with another cause, with the programs of either the same or another seed.
-// It skips the last moment, which adds nothing to the earlier ones.
-func (a *answer) instead(p *diagnosis.Possibility, try uint64) (list []witness) {
+// instead simulates the cluster of an answer with another cause, and returns the runs for which isNew returns true. It
+// uses the programs of the same or another seed, as they are or as one of the variants makes them, and looks at the
+// usual or at random moments. It skips the last moment, which adds nothing to the earlier ones.
+func (a *answer) instead(p *diagnosis.Possibility, try uint64, isNew func(w *witness) bool) (list []witness) {
 	like := prepare(a.seed)
 	for draw := range uint64(500) {
 		seed := a.seed
@@ -163,26 +168,65 @@ func (a *answer) instead(p *diagnosis.Possibility, try uint64) (list []witness) 
 		if !c.looksLike(like) {
 			continue
 		}
-		c.rng = rand.New(rand.NewPCG(a.seed, 1000*try+draw))
+		isVariant := c.vary(p, a.seed, 1000*try+draw)
 		c.suspect = a.trigger
-		if c.kind.extended && draw%2 == 0 {
-			c.sync()
-		}
 		all := append(injections(), suspicions()...)
 		t, ok := all[c.rng.IntN(len(all))].arm(c)
 		if !ok || !t.leadsTo(p) {
 			continue
 		}
-		c.observe(moments[:len(moments)-1], a.vantage == "links", func(v vantage, _ time.Duration) {
+		at := moments[:len(moments)-1]
+		if c.rng.IntN(2) == 0 {
+			at = c.anyMoments()
+		}
+		c.observe(at, func(v vantage, _ time.Duration) {
 			if !c.hangsAt(v) {
 				return
 			}
 			consequences := c.consequences(v)
-			list = append(list, witness{c.evidence(v.ranks), c.class(t, v, consequences),
-				c.labels(append(consequences, t), v)})
+			w := witness{c.evidence(v.ranks), c.class(t, v, consequences), c.labels(append(consequences, t), v)}
+			if !isNew(&w) {
+				return
+			}
+			if isVariant {
+				healthy := prepare(seed)
+				healthy.vary(p, a.seed, 1000*try+draw)
+				if healthy.hangsUntil(c.now, v) { // because of the variant, and not of the cause
+					return
+				}
+			}
+			list = append(list, w)
 		})
 		break
 	}
+	return list
+}
+
+// vary makes a cluster draw from another sequence of random numbers, and changes it by one of the variants or not at
+// all. It reports whether it has changed it.
+func (c *cluster) vary(p *diagnosis.Possibility, seed, sequence uint64) bool {
+	c.rng = rand.New(rand.NewPCG(seed, sequence))
+	i := c.rng.IntN(1 + len(variants))
+	if i == len(variants) {
+		return false
+	}
+	variants[i](c, p)
+	return true
+}
+
+// hangsUntil runs a cluster without a fault, and reports whether a rank of the vantage hangs at the given time.
+func (c *cluster) hangsUntil(at time.Duration, v vantage) bool {
+	c.begin()
+	c.run(at, func() bool { return false })
+	return c.hangsAt(v)
+}
+
+// anyMoments draws moments of the first ten seconds.
+func (c *cluster) anyMoments() (list []time.Duration) {
+	for range 5 {
+		list = append(list, waited+time.Duration(c.rng.IntN(9000))*time.Millisecond)
+	}
+	slices.Sort(list)
 	return list
 }
 
@@ -193,19 +237,82 @@ func (c *cluster) looksLike(other *cluster) bool {
 			func(a, b *node) bool { return c.nodes[0].peerKind(a.rank) == other.nodes[0].peerKind(b.rank) })
 }
 
-// sync makes the programs use synchronous sends only.
-func (c *cluster) sync() {
+// variants lists changes to a cluster, for witnesses of a cause that the clusters of other seeds do not produce.
+var variants = []func(c *cluster, p *diagnosis.Possibility){(*cluster).exchange, (*cluster).sync, (*cluster).pause,
+	(*cluster).askBefore}
+
+// change replaces the calls of each round of a node's program.
+func (n *node) change(replace func(round int, list []step) []step) {
+	round := n.program.round
+	n.program.round = func(i int) []step { return replace(i, round(i)) }
+}
+
+// sync makes the programs of the extended profile use synchronous sends only.
+func (c *cluster) sync(*diagnosis.Possibility) {
 	for _, n := range c.nodes {
-		round := n.program.round
-		n.program.round = func(i int) []step {
-			list := round(i)
-			for j := range list {
-				s := &list[j]
-				s.sync = message(s) && !s.receives
+		n.change(func(_ int, list []step) []step {
+			for i := range list {
+				list[i].sync = c.kind.extended && message(&list[i]) && !list[i].receives
 			}
 			return list
+		})
+	}
+}
+
+// exchange makes the two ranks of a cause send to each other. One of them posts its send in the background, and in one
+// of the first rounds computes for up to 4 s before it receives. The other ranks compute.
+func (c *cluster) exchange(p *diagnosis.Possibility) {
+	pair := c.pairOf(p)
+	if !pair[1].kind.ours() {
+		return
+	}
+	for _, n := range c.nodes {
+		n.program.round = func(int) []step { return []step{{computes: forever}} }
+	}
+	words, sync, late := []int{16, 5000}[c.rng.IntN(2)], c.kind.extended && c.rng.IntN(2) == 0, c.rng.IntN(10)
+	for i, n := range pair {
+		send, receive := sends(pair[1-i].rank, words), receives(pair[1-i].rank, words)
+		send.background, send.sync = i == 1, sync
+		n.program.round = func(round int) []step {
+			before := time.Duration(1+c.rng.IntN(9)) * time.Millisecond
+			between := time.Millisecond
+			if i == 1 && round == late {
+				between = time.Duration(1+c.rng.IntN(4000)) * time.Millisecond
+			}
+			return []step{{computes: before}, send, {computes: between}, receive}
 		}
 	}
+}
+
+// pause makes the program of one rank of the cause compute for up to 4 s before one of its first rounds.
+func (c *cluster) pause(p *diagnosis.Possibility) {
+	c.pairOf(p)[0].pause(c.rng.IntN(10), time.Duration(c.rng.IntN(4000))*time.Millisecond)
+}
+
+// askBefore makes one rank of the cause question the others before the program of the other one makes its first call.
+func (c *cluster) askBefore(p *diagnosis.Possibility) {
+	pair := c.pairOf(p)
+	c.asksBefore = pair[0]
+	pair[1].pause(0, waited+100*time.Millisecond)
+}
+
+// pairOf returns the two ranks of a cause in random order.
+func (c *cluster) pairOf(p *diagnosis.Possibility) []*node {
+	pair := []*node{c.nodes[p.Rank], c.nodes[p.Peer]}
+	if c.rng.IntN(2) == 0 {
+		slices.Reverse(pair)
+	}
+	return pair
+}
+
+// pause makes a node's program compute before the given round.
+func (n *node) pause(before int, d time.Duration) {
+	n.change(func(round int, list []step) []step {
+		if round == before {
+			list = append([]step{{computes: d}}, list...)
+		}
+		return list
+	})
 }
 
 // leadsTo reports whether injecting a truth can make a cause true.
@@ -254,14 +361,25 @@ func suspicions() (list []injection) {
 			return truth{faultCorrupt, from, to, kind}, true
 		})
 	}
+	add("one direction takes some time", func(c *cluster) (truth, bool) {
+		a, b := direction(c, c.rng.IntN(2) == 0)
+		at, d := c.when(), time.Duration(50+c.rng.IntN(6000))*time.Millisecond
+		c.fates = append(c.fates, func(d2 *datagram) {
+			if c.now >= at && c.between(d2, a, b) {
+				d2.delay = d
+				c.shows()
+			}
+		})
+		return truth{fault: faultDelay, rank: a, other: b}, true
+	})
 	add("started seconds late", func(c *cluster) (truth, bool) {
 		n := c.nodes[any(c)]
 		n.gone, n.program.ended, c.trigger = true, true, c.now
 		c.after(time.Duration(1+c.rng.IntN(7))*time.Second, n.restart)
 		return truth{fault: faultLate, rank: n.rank, other: -1}, true
 	})
-	for _, slow := range []bool{false, true} {
-		add(fmt.Sprintf("restarted at a packet, computes first %v", slow), func(c *cluster) (truth, bool) {
+	atPacket := func(name string, fault fault, within time.Duration, do func(n *node)) {
+		add(name+" at a packet", func(c *cluster) (truth, bool) {
 			n := c.nodes[any(c)]
 			at, done := c.when(), false
 			c.fates = append(c.fates, func(d *datagram) {
@@ -269,37 +387,31 @@ func suspicions() (list []injection) {
 					return
 				}
 				done = true
-				c.after(time.Duration(c.rng.IntN(50))*time.Microsecond, func() {
+				c.after(time.Duration(c.rng.Int64N(int64(within))), func() {
 					c.shows()
-					if round := n.program.round; slow {
-						n.program.round = func(i int) []step {
-							if i == 0 {
-								return []step{{computes: forever}}
-							}
-							return round(i - 1)
-						}
-					}
-					n.restart()
+					do(n)
 				})
 			})
-			return truth{fault: faultRestarted, rank: n.rank, other: -1}, true
+			return truth{fault: fault, rank: n.rank, other: -1}, n.kind != fpga || fault != faultStopped
 		})
 	}
-	add("restarted seconds after a packet", func(c *cluster) (truth, bool) {
-		n := c.nodes[any(c)]
-		at, done := c.when(), false
-		c.fates = append(c.fates, func(d *datagram) {
-			if c.now < at || done || d.sender != n.rank && d.to != n.address {
-				return
+	atPacket("restarted", faultRestarted, 50*time.Microsecond, (*node).restart)
+	atPacket("restarted, and computes first,", faultRestarted, 50*time.Microsecond, func(n *node) {
+		round := n.program.round
+		n.program.round = func(i int) []step {
+			if i == 0 {
+				return []step{{computes: forever}}
 			}
-			done = true
-			c.after(time.Duration(c.rng.IntN(50))*time.Microsecond, func() {
-				c.shows()
-				n.kill()
-				c.after(time.Duration(500+c.rng.IntN(7000))*time.Millisecond, n.restart)
-			})
-		})
-		return truth{fault: faultRestarted, rank: n.rank, other: -1}, true
+			return round(i - 1)
+		}
+		n.restart()
+	})
+	atPacket("killed", faultDown, 2*time.Millisecond, (*node).kill)
+	atPacket("stopped", faultStopped, 2*time.Millisecond, func(n *node) { n.stopped = true })
+	atPacket("program stopped", faultStopped, 2*time.Millisecond, func(n *node) { n.program.stopped = true })
+	atPacket("restarted seconds later", faultRestarted, 50*time.Microsecond, func(n *node) {
+		n.kill()
+		n.c.after(time.Duration(500+n.c.rng.IntN(7000))*time.Millisecond, n.restart)
 	})
 	add("other peer of a node", func(c *cluster) (truth, bool) {
 		rank := any(c)
