@@ -86,7 +86,7 @@ func openXDP(o xdpOptions, own, peer *endpoint) transport {
 	must("device", err)
 	x.attach(device.Index)
 	must("bind AF_XDP", unix.Bind(fd, &unix.SockaddrXDP{Flags: unix.XDP_COPY, Ifindex: uint32(device.Index)}))
-	// In Linux 6.18, bind sets the NAPI ID if the driver assigns its NAPI instances to queues. The driver of veth does not.
+	// In Linux 6.18, bind sets the NAPI ID if the driver assigns its NAPI instances to queues. That of veth does not.
 	if id, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID); o.busyPoll && id == 0 {
 		log.Fatal("the kernel does not busy poll this device for an AF_XDP socket, which has no NAPI ID")
 	}
