@@ -44,8 +44,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestIsHTTPExplicit checks that a daemon runs without its HTTP listener only if the address is the default, which nobody
-// asked for.
+// TestIsHTTPExplicit checks that a daemon runs without its HTTP listener only if the address is the default, which
+// nobody asked for.
 func TestIsHTTPExplicit(t *testing.T) {
 	env := func(listen string) func(*Config) error {
 		return func(c *Config) error {

@@ -94,7 +94,8 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// TestRanksWithLinks checks that RanksWithLinks changes the options of the given ranks, and not the configuration itself.
+// TestRanksWithLinks checks that RanksWithLinks changes the options of the given ranks, and not the configuration
+// itself.
 func TestRanksWithLinks(t *testing.T) {
 	tcp, words := TransportTCP, 7
 	cfg := New(Rank{Rank: 0}, Rank{Rank: 1, Link: &LinkOptions{Transport: &tcp}},

@@ -34,8 +34,8 @@ func TestChangedAddress(t *testing.T) {
 	}
 }
 
-// TestUnknownSenders checks that packets dropped because their address is not in the rank map are mentioned even if no rank
-// is known to wait.
+// TestUnknownSenders checks that packets dropped because their address is not in the rank map are mentioned even if no
+// rank is known to wait.
 func TestUnknownSenders(t *testing.T) {
 	for _, tt := range []struct {
 		drop state.Drop
@@ -351,8 +351,8 @@ func TestSentAhead(t *testing.T) {
 	}
 }
 
-// TestSenderDone checks that a receive whose sender has ended its send, and has a program, has lost the message's DATA, or
-// that the sender has begun again.
+// TestSenderDone checks that a receive whose sender has ended its send, and has a program, has lost the message's DATA,
+// or that the sender has begun again.
 func TestSenderDone(t *testing.T) {
 	for _, in := range []handshake.State{handshake.WaitData, handshake.Receiving} {
 		receives := with(func(p *state.Peer) { p.Receiving.State = in })

@@ -16,8 +16,8 @@ func sendErrors(acts []Action) (list []error) {
 	return list
 }
 
-// TestPeerGone: sends to a rank of the job that is gone fail, both sends that wait for its session and later ones. Sends to
-// another peer wait for its return.
+// TestPeerGone: sends to a rank of the job that is gone fail, both sends that wait for its session and later ones.
+// Sends to another peer wait for its return.
 func TestPeerGone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job  bool

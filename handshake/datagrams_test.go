@@ -41,8 +41,8 @@ func effect(buf []byte, acts []handshake.Action) (rest []handshake.Action) {
 	return rest
 }
 
-// TestDatagrams checks that handling several datagrams at once has the same effect as handling them one by one, whatever they
-// contain.
+// TestDatagrams checks that handling several datagrams at once has the same effect as handling them one by one,
+// whatever they contain.
 func TestDatagrams(t *testing.T) {
 	const first = protocol.MaxDatagram - protocol.HeaderLen
 	rng := rand.New(rand.NewPCG(1, 2))

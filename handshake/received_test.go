@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// TestReceivedCounts checks that ReceivedCounts counts datagrams over a datagram socket, and packets over a stream, however
-// their payload is divided.
+// TestReceivedCounts checks that ReceivedCounts counts datagrams over a datagram socket, and packets over a stream,
+// however their payload is divided.
 func TestReceivedCounts(t *testing.T) {
 	const words = 600 // two datagrams
 	packet := func(typ protocol.Type, call protocol.Call, size uint32) []byte {

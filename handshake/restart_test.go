@@ -522,8 +522,8 @@ func TestRestartInMidMessage(t *testing.T) {
 	}
 }
 
-// TestSavedBeforeAck: if a process ends before it has sent an ACK, its peer waits forever after its last retransmission.
-// If it has sent the ACK, the peer does not.
+// TestSavedBeforeAck: if a process ends before it has sent an ACK, its peer waits forever after its last
+// retransmission. If it has sent the ACK, the peer does not.
 func TestSavedBeforeAck(t *testing.T) {
 	rules := handshake.FPGAPeer(1)
 	earlier := newRank(hostTo(1, rules))

@@ -47,8 +47,8 @@ func TestReconfigure(t *testing.T) {
 	})
 }
 
-// TestCloseReportsUnfinished checks that Close reports the operations that it cuts off: the waiting rank, its peer and the
-// awaited packet.
+// TestCloseReportsUnfinished checks that Close reports the operations that it cuts off: the waiting rank, its peer and
+// the awaited packet.
 func TestCloseReportsUnfinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 2, handshake.SoftwarePeer(), nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/mpitest"
 )
 
-// TestFailuresReachAllRanks checks that if one rank cancels a call, the call fails on all other ranks, even on a rank that
-// makes the call later. A new communicator must still work.
+// TestFailuresReachAllRanks checks that if one rank cancels a call, the call fails on all other ranks, even on a rank
+// that makes the call later. A new communicator must still work.
 func TestFailuresReachAllRanks(t *testing.T) {
 	const ranks, gone = 6, 2
 	for link, open := range map[string]mpitest.WorldFunc{

@@ -153,8 +153,8 @@ func (c *copying) Get(_ int, advertised uint64, b []byte) bool {
 	return c.there && advertised == 9
 }
 
-// TestGetAdvertised checks that an advertised message is copied to its receive, if there is a receive whose buffer is not
-// empty.
+// TestGetAdvertised checks that an advertised message is copied to its receive, if there is a receive whose buffer is
+// not empty.
 func TestGetAdvertised(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

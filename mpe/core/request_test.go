@@ -179,8 +179,8 @@ func TestWillQueue(t *testing.T) {
 	}
 }
 
-// TestIsForEarlier checks that messages for an ended program are discarded for some time after its end, and for longer while
-// the peer does not accept the next program's message.
+// TestIsForEarlier checks that messages for an ended program are discarded for some time after its end, and for longer
+// while the peer does not accept the next program's message.
 func TestIsForEarlier(t *testing.T) {
 	const now = 2 * time.Hour
 	for _, tt := range []struct {

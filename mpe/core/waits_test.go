@@ -154,8 +154,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestUnexpectedMessagesRest checks that, if many messages wait for receives, a further message releases its record, and is then
-// represented by its queue entry alone.
+// TestUnexpectedMessagesRest checks that, if many messages wait for receives, a further message releases its record,
+// and is then represented by its queue entry alone.
 func TestUnexpectedMessagesRest(t *testing.T) {
 	const above = 2
 	send := func(w *world, bytes int) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestRateLimiter checks that four records are allowed immediately and then one a minute, and four again after a quiet period.
+// TestRateLimiter checks that four records are allowed immediately and then one a minute, and four again after a quiet
+// period.
 func TestRateLimiter(t *testing.T) {
 	var p RateLimiter
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
