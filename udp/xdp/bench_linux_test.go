@@ -93,3 +93,47 @@ func benchmarkRoundTrip(b *testing.B, profile string, words int, byPath bool) {
 	cancel()
 	<-echoed
 }
+
+// BenchmarkCall measures the time to send and receive a handshake packet on one thread. Before each packet there is a
+// poll that finds nothing, as in a waiting rank; "empty" measures such polls alone.
+func BenchmarkCall(b *testing.B) {
+	for _, way := range []string{"kernel", "xdp"} {
+		h := newHosts(b)
+		h.resolve(b, false)
+		m := newMap(b, false)
+		var conns [2]*udp.Conn
+		for rank := range conns {
+			cfg := udp.Config{Rank: rank, Map: m}
+			if way == "xdp" {
+				cfg.OpenPath = xdp.Open
+			}
+			var err error
+			if conns[rank], err = h.listen(cfg); err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { conns[rank].Close() })
+		}
+		header := protocol.CloudFPGA.Append(nil, protocol.Header{Dst: 1, Type: protocol.SendRequest})
+		batch := make([]mpe.RxPacket, 64)
+		poll := func(b *testing.B, want int) {
+			if n, err := conns[1].Poll(batch, nil); n != want || err != nil {
+				b.Fatal(n, err)
+			}
+		}
+		b.Run(way, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				poll(b, 0)
+				if err := conns[0].SendHeader(1, header); err != nil {
+					b.Fatal(err)
+				}
+				poll(b, 1)
+			}
+		})
+		b.Run("empty/"+way, func(b *testing.B) {
+			for b.Loop() {
+				poll(b, 0)
+			}
+		})
+	}
+}

@@ -87,41 +87,33 @@ const (
 // stampLen is the length of the value in front of a frame.
 const stampLen = 8
 
+// keyAt and indexAt are the positions of the slotKey and of a slot on the stack.
+const (
+	keyAt   = -int16(len(slotKey{}))
+	indexAt = keyAt - 8
+)
+
+// swapped returns the value of a 16-bit field in network byte order as loaded by this processor.
+func swapped(v uint16) int32 {
+	return int32(binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v)))
+}
+
 // instructions returns the program. It reads the headers of a frame, builds the slotKey of its destination on the
 // stack, and redirects the frame if that key has a slot and the frame fits.
 //
 // R6 holds the context, R7 the beginning of the frame, R8 its end, and R9 first the length of the IP packet and then
 // the slot.
 func (p *program) instructions(stamps bool) asm.Instructions {
-	const keyAt = -int16(len(slotKey{}))
-	const indexAt = keyAt - 8
-	// swapped returns the value of a 16-bit field in network byte order as loaded by this processor.
-	swapped := func(v uint16) int32 {
-		return int32(binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v)))
-	}
 	var stamp asm.Instructions
 	if stamps {
-		stamp = asm.Instructions{
-			asm.StoreMem(asm.RFP, indexAt, asm.R9, asm.Word),
-			asm.LoadMapPtr(asm.R1, p.passed.FD()),
-			asm.Mov.Reg(asm.R2, asm.RFP),
-			asm.Add.Imm(asm.R2, int32(indexAt)),
-			asm.FnMapLookupElem.Call(),
-			asm.JEq.Imm(asm.R0, 0, "count"),
-			asm.LoadMem(asm.R7, asm.R0, 0, asm.DWord),
-			asm.Mov.Reg(asm.R1, asm.R6),
-			asm.Mov.Imm(asm.R2, -stampLen),
-			asm.FnXdpAdjustMeta.Call(),
-			asm.JNE.Imm(asm.R0, 0, "count"),
-			asm.LoadMem(asm.R2, asm.R6, contextDataMeta, asm.Word),
-			asm.LoadMem(asm.R3, asm.R6, contextData, asm.Word),
-			asm.Mov.Reg(asm.R4, asm.R2),
-			asm.Add.Imm(asm.R4, stampLen),
-			asm.JGT.Reg(asm.R4, asm.R3, "count"),
-			asm.StoreMem(asm.R2, 0, asm.R7, asm.DWord),
-		}
+		stamp = p.stamp()
 	}
-	return slices.Concat(asm.Instructions{
+	return slices.Concat(start(), readIPv6(), readIPv4(), p.lookUp(), stamp, p.redirect())
+}
+
+// start distinguishes the versions of IP.
+func start() asm.Instructions {
+	return asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R7, asm.R6, contextData, asm.Word),
 		asm.LoadMem(asm.R8, asm.R6, contextDataEnd, asm.Word),
@@ -135,8 +127,12 @@ func (p *program) instructions(stamps bool) asm.Instructions {
 		asm.LoadMem(asm.R3, asm.R7, 12, asm.Half),
 		asm.JEq.Imm(asm.R3, swapped(etherTypeIPv4), "ipv4"),
 		asm.JNE.Imm(asm.R3, swapped(etherTypeIPv6), "pass"),
+	}
+}
 
-		// IPv6: no extension headers, so no fragments.
+// readIPv6 builds the key of an IPv6 datagram without extension headers, and thus not of a fragment.
+func readIPv6() asm.Instructions {
+	return asm.Instructions{
 		asm.Mov.Reg(asm.R2, asm.R7),
 		asm.Add.Imm(asm.R2, maxHeaders),
 		asm.JGT.Reg(asm.R2, asm.R8, "pass"),
@@ -155,8 +151,12 @@ func (p *program) instructions(stamps bool) asm.Instructions {
 		asm.LoadMem(asm.R1, asm.R7, ethernetLen+ipv6Len+2, asm.Half),
 		asm.StoreMem(asm.RFP, keyAt+16, asm.R1, asm.Half),
 		asm.Ja.Label("look up"),
+	}
+}
 
-		// IPv4: no options, no fragments.
+// readIPv4 builds the key of an IPv4 datagram without options that is not a fragment.
+func readIPv4() asm.Instructions {
+	return asm.Instructions{
 		asm.LoadMem(asm.R1, asm.R7, ethernetLen, asm.Byte).WithSymbol("ipv4"),
 		asm.JNE.Imm(asm.R1, 0x45, "pass"),
 		asm.LoadMem(asm.R1, asm.R7, ethernetLen+9, asm.Byte),
@@ -177,7 +177,12 @@ func (p *program) instructions(stamps bool) asm.Instructions {
 		asm.StoreMem(asm.RFP, keyAt+12, asm.R1, asm.Word),
 		asm.LoadMem(asm.R1, asm.R7, ethernetLen+ipv4Len+2, asm.Half),
 		asm.StoreMem(asm.RFP, keyAt+16, asm.R1, asm.Half),
+	}
+}
 
+// lookUp replaces the length in R9 by the slot of the key, if the frame fits.
+func (p *program) lookUp() asm.Instructions {
+	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, p.slots.FD()).WithSymbol("look up"),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, int32(keyAt)),
@@ -186,7 +191,35 @@ func (p *program) instructions(stamps bool) asm.Instructions {
 		asm.Mov.Reg(asm.R1, asm.R9),
 		asm.LoadMem(asm.R9, asm.R0, 0, asm.Word), // slot
 		asm.JGT.Imm(asm.R1, maxFrame-ethernetLen, "count"),
-	}, stamp, asm.Instructions{
+	}
+}
+
+// stamp puts the value of passed in front of the frame.
+func (p *program) stamp() asm.Instructions {
+	return asm.Instructions{
+		asm.StoreMem(asm.RFP, indexAt, asm.R9, asm.Word),
+		asm.LoadMapPtr(asm.R1, p.passed.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, int32(indexAt)),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "count"),
+		asm.LoadMem(asm.R7, asm.R0, 0, asm.DWord),
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.Mov.Imm(asm.R2, -stampLen),
+		asm.FnXdpAdjustMeta.Call(),
+		asm.JNE.Imm(asm.R0, 0, "count"),
+		asm.LoadMem(asm.R2, asm.R6, contextDataMeta, asm.Word),
+		asm.LoadMem(asm.R3, asm.R6, contextData, asm.Word),
+		asm.Mov.Reg(asm.R4, asm.R2),
+		asm.Add.Imm(asm.R4, stampLen),
+		asm.JGT.Reg(asm.R4, asm.R3, "count"),
+		asm.StoreMem(asm.R2, 0, asm.R7, asm.DWord),
+	}
+}
+
+// redirect redirects the frame, or counts it in passed.
+func (p *program) redirect() asm.Instructions {
+	return asm.Instructions{
 		asm.LoadMem(asm.R2, asm.R6, contextQueue, asm.Word),
 		asm.JGE.Imm(asm.R2, maxQueues, "count"),
 		asm.Mov.Reg(asm.R3, asm.R9),
@@ -207,7 +240,7 @@ func (p *program) instructions(stamps bool) asm.Instructions {
 		asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0),
 		asm.Mov.Imm(asm.R0, xdpPass).WithSymbol("pass"),
 		asm.Return().WithSymbol("exit"),
-	})
+	}
 }
 
 // set makes the program redirect the datagrams that queue receives for a slot to the socket fd.
