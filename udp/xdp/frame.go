@@ -116,8 +116,7 @@ func parse(frame []byte, mac [macLen]byte, partial bool) (payload []byte, from n
 		return nil, from, foreignMAC
 	}
 	ip := frame[ethernetLen:]
-	var udp []byte
-	var pseudoSum uint64
+	var udp, addresses []byte
 	var source netip.Addr
 	switch binary.BigEndian.Uint16(frame[12:]) {
 	case etherTypeIPv4:
@@ -130,7 +129,7 @@ func parse(frame []byte, mac [macLen]byte, partial bool) (payload []byte, from n
 			return nil, from, badChecksum
 		}
 		udp = ip[ipv4Len:total]
-		pseudoSum = sum(protocolUDP, ip[12:20])
+		addresses = ip[12:20]
 		source = netip.AddrFrom4([4]byte(ip[12:16]))
 	case etherTypeIPv6:
 		if len(ip) < ipv6Len+udpLen || ip[0]>>4 != 6 || ip[6] != protocolUDP {
@@ -141,7 +140,7 @@ func parse(frame []byte, mac [macLen]byte, partial bool) (payload []byte, from n
 			return nil, from, malformed
 		}
 		udp = ip[ipv6Len : ipv6Len+length]
-		pseudoSum = sum(protocolUDP, ip[8:40])
+		addresses = ip[8:40]
 		source = netip.AddrFrom16([16]byte(ip[8:24]))
 	default:
 		return nil, from, malformed
@@ -149,7 +148,7 @@ func parse(frame []byte, mac [macLen]byte, partial bool) (payload []byte, from n
 	if int(binary.BigEndian.Uint16(udp[4:])) != len(udp) {
 		return nil, from, malformed
 	}
-	pseudoSum += uint64(len(udp))
+	pseudoSum := sum(uint64(protocolUDP+len(udp)), addresses)
 	switch check := binary.BigEndian.Uint16(udp[6:]); {
 	case check == 0 && source.Is4(): // the sender did not compute one
 	case fold(sum(pseudoSum, udp)) == 0xffff:
@@ -161,22 +160,28 @@ func parse(frame []byte, mac [macLen]byte, partial bool) (payload []byte, from n
 }
 
 // sum adds the 16-bit words of b, in network byte order, to the ones' complement sum s. The last byte of an odd length
-// is the high byte of a word. b must be shorter than 2^17 bytes if s is the result of sums.
+// is the high byte of a word.
 func sum(s uint64, b []byte) uint64 {
+	// Ones' complement sums of swapped words are swapped, so that only the result needs to be in network byte order.
 	var wide, carry uint64
+	for len(b) >= 32 {
+		wide, carry = bits.Add64(wide, binary.LittleEndian.Uint64(b), carry)
+		wide, carry = bits.Add64(wide, binary.LittleEndian.Uint64(b[8:]), carry)
+		wide, carry = bits.Add64(wide, binary.LittleEndian.Uint64(b[16:]), carry)
+		wide, carry = bits.Add64(wide, binary.LittleEndian.Uint64(b[24:]), carry)
+		b = b[32:]
+	}
 	for len(b) >= 8 {
-		wide, carry = bits.Add64(wide, binary.BigEndian.Uint64(b), carry)
+		wide, carry = bits.Add64(wide, binary.LittleEndian.Uint64(b), carry)
 		b = b[8:]
 	}
-	s += wide>>48 + wide>>32&0xffff + wide>>16&0xffff + wide&0xffff + carry
-	for len(b) >= 2 {
-		s += uint64(binary.BigEndian.Uint16(b))
-		b = b[2:]
+	if len(b) > 0 {
+		var last [8]byte
+		copy(last[:], b)
+		wide, carry = bits.Add64(wide, binary.LittleEndian.Uint64(last[:]), carry)
 	}
-	if len(b) == 1 {
-		s += uint64(b[0]) << 8
-	}
-	return s
+	wide = wide>>32 + wide&0xffffffff + carry
+	return s + uint64(bits.ReverseBytes16(fold(wide)))
 }
 
 // fold reduces a ones' complement sum to 16 bits.

@@ -11,7 +11,7 @@ var methods = map[string]int{
 
 const (
 	folders  = 18 // at the top level, with packages of the product
-	packages = 95 // of the product
+	packages = 96 // of the product
 	// transports is the number of transport interfaces: mpe.Transport and the optional ones.
 	transports = 5
 	// fileTens and functionTens are the lengths of the longest file and of the longest function, in tens of lines.
