@@ -24,6 +24,8 @@ type mmsgRecv struct {
 	// msgs[next:received] are the messages that have not been returned completely. off is the position up to which the
 	// first of them has been returned.
 	next, off, received int
+	// groFixed is set if coalescing must not be enabled or disabled.
+	groFixed bool
 	// oneByOne is set if a system call may receive only one message.
 	oneByOne bool
 	// pollHits is the number of consecutive polls that found a datagram.
@@ -131,7 +133,7 @@ func (s *mmsgSocket) receive() error {
 		case 0:
 			receiver.pollHits++
 			receiver.received = int(n)
-			if s.caps.canCoalesce {
+			if s.caps.canCoalesce && !receiver.groFixed {
 				s.chooseGRO()
 			}
 			return nil

@@ -75,7 +75,7 @@ func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (soc
 	case CoalesceNever:
 		m.caps.canCoalesce = false
 	case CoalesceAlways:
-		m.caps.canCoalesce = false // it cannot be disabled again
+		m.in.groFixed = true
 		m.in.init(true)
 		if m.setGRO(true); !m.in.groEnabled {
 			path.Close()
