@@ -73,7 +73,7 @@ func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (soc
 	m.in.oneByOne = true
 	switch path.Coalescing() {
 	case CoalesceNever:
-		m.caps.canCoalesce = false
+		m.in.groFixed = true
 	case CoalesceAlways:
 		m.in.groFixed = true
 		m.in.init(true)

@@ -56,6 +56,7 @@ var Checks = []Check{
 	{"path_mtu", "path MTU", true, examinePathMTU},
 	{"receive_buffer", "receive buffers", true, examineBuffer},
 	{"offload", "UDP offload", true, examineOffload},
+	{"xdp", "AF_XDP", true, examineXDP},
 	{"clock", "clock", true, examineClock},
 	{"open_files", "limit of open files", true, examineFiles},
 	{"interface_drops", "packets lost by interfaces", true, examineInterfaceDrops},

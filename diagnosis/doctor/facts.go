@@ -33,8 +33,10 @@ type Facts struct {
 	Claims  Fact[[]Claim] `json:"claims"`
 	Buffer  Fact[Buffer]  `json:"receive_buffer"`
 	Offload Fact[Offload] `json:"offload"`
-	Clock   Fact[Clock]   `json:"clock"`
-	Files   Fact[Files]   `json:"files"`
+	// XDP contains the devices of the local ranks whose links may use AF_XDP.
+	XDP   []XDP       `json:"xdp,omitempty"`
+	Clock Fact[Clock] `json:"clock"`
+	Files Fact[Files] `json:"files"`
 }
 
 // Interface is a network interface.
@@ -154,6 +156,19 @@ type Echo struct {
 type Buffer struct {
 	Granted int `json:"granted"`
 	Limit   int `json:"limit"`
+}
+
+// XDP describes whether the datagrams of a local rank can use AF_XDP.
+type XDP struct {
+	Rank int `json:"rank"`
+	// Device has the rank's address, Driver is the name of its driver, and Queues the number of its receive queues.
+	Device string `json:"device,omitempty"`
+	Driver string `json:"driver,omitempty"`
+	Queues int    `json:"queues,omitempty"`
+	// Problem is the reason why AF_XDP is not possible, and Filtered is set if the only reason is the packet filter of
+	// the host, which path: xdp bypasses.
+	Problem  string `json:"problem,omitempty"`
+	Filtered bool   `json:"filtered,omitempty"`
 }
 
 // Offload lists the UDP offload features that the kernel supports.

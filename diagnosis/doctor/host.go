@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/zrlmpi/zrlmpid/config"
 )
@@ -120,6 +121,46 @@ func examineOffload(in *input) []Finding {
 			has.Value.Coalescing)
 	}
 	return f.orRight("segmentation and coalescing")
+}
+
+// examineXDP checks that the links that are configured to use AF_XDP can.
+func examineXDP(in *input) []Finding {
+	var f findings
+	mustUse := func(rank int) bool {
+		return slices.ContainsFunc(in.Links, func(l Link) bool { return l.Rank == rank && l.Path == config.PathXDP })
+	}
+	const how = "docs/operations.md#past-the-kernel lists the remedies; or set path: kernel"
+	if in.status != nil {
+		var used []string
+		for i := range in.status.Ranks {
+			rank := &in.status.Ranks[i]
+			switch path := rank.Path; {
+			case path == nil:
+			case path.Error != "":
+				f.addWrong(how, "rank %d: %s", rank.Rank, path.Error)
+			default:
+				used = append(used, fmt.Sprintf("rank %d: %s", rank.Rank, path.Text()))
+			}
+		}
+		if len(used) == 0 {
+			return f.orRight("no link uses it")
+		}
+		return f.orRight("%s", strings.Join(used, "; "))
+	}
+	if len(in.XDP) == 0 {
+		return f.orRight("no link uses it")
+	}
+	var possible []string
+	for i := range in.XDP {
+		x := &in.XDP[i]
+		if x.Problem != "" && !(x.Filtered && mustUse(x.Rank)) {
+			f.addWrong(how, "rank %d: %s", x.Rank, x.Problem)
+			continue
+		}
+		possible = append(possible, fmt.Sprintf("rank %d on %s, driver %s, receive queues: %d", x.Rank, x.Device, x.Driver,
+			x.Queues))
+	}
+	return f.orRight("%s", strings.Join(possible, "; "))
 }
 
 // slowClocks lists the clocksources that take about a microsecond or more to read.

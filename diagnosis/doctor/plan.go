@@ -44,6 +44,8 @@ type Link struct {
 	Transport  config.Transport
 	// MaxDatagram is the length in bytes of the longest datagram, without IP and UDP headers.
 	MaxDatagram int
+	// Path is the configured path of its datagrams.
+	Path config.Path
 }
 
 // InvalidPlan builds a Plan for a configuration that was rejected with the error err.
@@ -72,7 +74,7 @@ func PlanFromConfig(source string, cfg *config.Config) *Plan {
 			if err != nil {
 				return InvalidPlan(source, err)
 			}
-			plan.Links = append(plan.Links, Link{local.Rank, remote.Rank, l.Profile, l.Transport, l.MaxDatagram})
+			plan.Links = append(plan.Links, Link{local.Rank, remote.Rank, l.Profile, l.Transport, l.MaxDatagram, l.Path})
 		}
 	}
 	return plan
@@ -93,7 +95,7 @@ func PlanFromStatus(status *state.Status) *Plan {
 		for j := range r.Engine.Peers {
 			peer := &r.Engine.Peers[j]
 			profile, _ := protocol.ParseProfile(string(peer.Profile))
-			plan.Links = append(plan.Links, Link{r.Rank, peer.Rank, profile, peer.Transport, protocol.MaxDatagram})
+			plan.Links = append(plan.Links, Link{r.Rank, peer.Rank, profile, peer.Transport, protocol.MaxDatagram, ""})
 		}
 	}
 	return plan

@@ -136,6 +136,22 @@ func TestVerdicts(t *testing.T) {
 				r.Offload.Refused = []state.OffloadRefused{{Peer: 1,
 					Error: "EIO"}}
 			}), check: "offload", verdict: doctor.Wrong, found: "refused segmentation to rank 1: EIO"},
+		{name: "no AF_XDP", check: "xdp", verdict: doctor.Right, found: "no link uses it"},
+		{name: "AF_XDP possible", change: func(f *doctor.Facts) {
+			f.XDP = []doctor.XDP{{Rank: 0, Device: "eth0", Driver: "mlx5_core", Queues: 8}}
+		}, check: "xdp", verdict: doctor.Right, found: "rank 0 on eth0, driver mlx5_core, receive queues: 8"},
+		{name: "AF_XDP filtered", config: "defaults: {path: auto}\n", change: func(f *doctor.Facts) {
+			f.XDP = []doctor.XDP{{Rank: 0, Device: "eth0", Problem: "chain input has rules", Filtered: true}}
+		}, check: "xdp", verdict: doctor.Wrong, found: "rank 0: chain input has rules"},
+		{name: "AF_XDP past the filter", config: "defaults: {path: xdp}\n", change: func(f *doctor.Facts) {
+			f.XDP = []doctor.XDP{{Rank: 0, Device: "eth0", Problem: "chain input has rules", Filtered: true}}
+		}, check: "xdp", verdict: doctor.Right, found: "rank 0 on eth0"},
+		{name: "AF_XDP in use", status: daemonOf(func(r *state.Rank) {
+			r.Path = &state.Path{Device: "eth0", Driver: "mlx5_core", ZeroCopy: true}
+		}), check: "xdp", verdict: doctor.Right, found: "AF_XDP on eth0 (mlx5_core, zero copy)"},
+		{name: "AF_XDP refused", status: daemonOf(func(r *state.Rank) {
+			r.Path = &state.Path{Error: "operation not permitted"}
+		}), check: "xdp", verdict: doctor.Wrong, found: "rank 0: operation not permitted"},
 		{name: "slow clock", change: func(f *doctor.Facts) { f.Clock.Value.Source = "hpet" }, check: "clock",
 			verdict: doctor.Wrong, found: "clocksource is hpet"},
 		{name: "clock not synchronized", change: func(f *doctor.Facts) { f.Clock.Value.Synchronized.Value = false },

@@ -88,12 +88,9 @@ func (d *device) release(key deviceKey) {
 }
 
 func attach(index int) (_ *device, err error) {
-	i, err := net.InterfaceByIndex(index)
+	i, err := ethernetDevice(index)
 	if err != nil {
-		return nil, fmt.Errorf("finding device %d: %w", index, err)
-	}
-	if len(i.HardwareAddr) != macLen || i.Flags&net.FlagLoopback != 0 {
-		return nil, fmt.Errorf("device %s is not an Ethernet device", i.Name)
+		return nil, err
 	}
 	d := &device{index: index, name: i.Name}
 	defer func() {
@@ -155,6 +152,18 @@ func (d *device) attachProgram() (err error) {
 		return fmt.Errorf("attaching the BPF program to %s (driver %s): %w", d.name, d.driver, err)
 	}
 	return nil
+}
+
+// ethernetDevice returns the device with the given index. It fails if it is not an Ethernet device.
+func ethernetDevice(index int) (*net.Interface, error) {
+	i, err := net.InterfaceByIndex(index)
+	if err != nil {
+		return nil, fmt.Errorf("finding device %d: %w", index, err)
+	}
+	if len(i.HardwareAddr) != macLen || i.Flags&net.FlagLoopback != 0 {
+		return nil, fmt.Errorf("%s is not an Ethernet device", i.Name)
+	}
+	return i, nil
 }
 
 // driverName returns the name of a device's driver.

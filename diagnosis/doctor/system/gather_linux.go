@@ -37,6 +37,7 @@ func addHostFacts(facts *doctor.Facts, p *doctor.Plan, pid int) {
 	facts.Interfaces = doctor.NewFact(readInterfaces())
 	facts.Buffer = doctor.NewFact(readBuffer(p.ReceiveBuffer))
 	facts.Offload = doctor.NewFact(readOffload())
+	facts.XDP = readXDP(p)
 	facts.Clock = doctor.NewFact(readClock())
 	facts.Files = doctor.NewFact(readFiles(pid))
 	addRoutes(facts.Paths, facts.Interfaces.Value)
