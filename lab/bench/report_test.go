@@ -193,8 +193,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestTimeLeft checks that a measurement is expected to take as long as last time, and that other times are estimated by
-// the weights.
+// TestTimeLeft checks that a measurement is expected to take as long as last time, and that other times are estimated
+// by the weights.
 func TestTimeLeft(t *testing.T) {
 	one, three := &workload{weight: 1}, &workload{weight: 3}
 	r := &runner{Options: Options{Rounds: 2}, measurements: []*measurement{{w: one}, {w: three}, {w: three, failed: true}}}
