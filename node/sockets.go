@@ -106,7 +106,8 @@ func (r *Rank) listenUDP(cfg *udp.Config) (*udp.Conn, error) {
 	return udp.Listen(*cfg)
 }
 
-// configuredPath returns PathXDP if a link over UDP requires it, PathAuto if a link allows it, and PathKernel otherwise.
+// configuredPath returns PathXDP if a link over UDP requires it, PathAuto if a link allows it, and PathKernel
+// otherwise.
 func (r *Rank) configuredPath() config.Path {
 	path := config.PathKernel
 	for _, l := range r.Links() {

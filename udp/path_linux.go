@@ -177,8 +177,8 @@ func (s *pathSocket) choose(out []outgoing) bool {
 	return byPath
 }
 
-// drain waits until the device has sent all staged datagrams, so that datagrams from the kernel's socket do not overtake
-// them.
+// drain waits until the device has taken all staged datagrams, so that datagrams from the kernel's socket do not
+// overtake them.
 func (s *pathSocket) drain() error {
 	for start := time.Now(); ; pause(time.Microsecond) {
 		if err := s.path.Flush(); !isBusy(err) || time.Since(start) > drainTimeout {

@@ -238,7 +238,7 @@ func (r *routes) confirm(e *entry, peer netip.AddrPort, neighbours []netlink.Nei
 	}
 	use := netlink.Neigh{LinkIndex: r.device, IP: n.IP, Flags: netlink.NTF_USE}
 	if err := r.handle.NeighSet(&use); err != nil {
-		*e = entry{reason: fmt.Sprintf("the kernel cannot confirm its neighbour %v: %v", net.IP(n.IP), err)}
+		*e = entry{reason: fmt.Sprintf("the kernel cannot confirm its neighbour %v: %v", n.IP, err)}
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// TestPath exchanges messages of many lengths between daemons with AF_XDP, through a router. The state of the rank shows
-// that they did not use the kernel's socket, except long ones.
+// TestPath exchanges messages of many lengths between daemons with AF_XDP, through a router. The state of the rank
+// shows that they did not use the kernel's socket, except long ones.
 func TestPath(t *testing.T) {
 	const ranks = "ranks: [{rank: 0, address: 10.9.0.1%s}, {rank: 1, address: 10.9.1.2%s}]"
 	for _, test := range []struct {
