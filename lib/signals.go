@@ -7,7 +7,8 @@ package main
 // #include <signal.h>
 // #include <stddef.h>
 //
-// // set_on_stack adds SA_ONSTACK to the handlers that have been installed without it.
+// // set_on_stack adds SA_ONSTACK to the handlers that have been installed without it. sigaction resolves
+// // to lib/c/signals.c, which sets the flag itself, or to libc if this library was loaded by dlopen.
 // static void set_on_stack(void) {
 //     for (int sig = 1; sig <= SIGRTMAX; sig++) {
 //         struct sigaction action;

@@ -1,6 +1,7 @@
 // Signal handlers of a program while it sends messages: "usr1" raises SIGUSR1 in every tenth message, "alrm" and "prof" set timers of 1 kHz,
 // "outside" waits for N signals from another process. "late" installs the handler by libc's own sigaction before MPI_Init.
 // "foreign" checks that no signal arrives that nobody sent, such as a signal by which the library interrupts itself.
+// In all modes, the handlers check that they run on the alternate stack.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -11,12 +12,15 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t signals;
+static volatile sig_atomic_t signals, off_stack;
 static volatile char seen[64];
 
 // A handler with a frame larger than a goroutine's stack.
 static void handle(int sig) {
     char text[20000];
+    stack_t stack;
+    if (sigaltstack(NULL, &stack) != 0 || !(stack.ss_flags & SS_ONSTACK))
+        off_stack = sig;
     snprintf(text, sizeof text, "%19900d: signal %d, %.17g", (int)signals, sig, 1e300);
     memcpy((char *)seen, text + 19890, sizeof seen);
     signals++;
@@ -38,8 +42,6 @@ int main(int argc, char **argv) {
         install(SIGALRM, &action, NULL);
     } else {
         signal(SIGUSR1, handle);
-        signal(SIGALRM, handle);
-        signal(SIGPROF, handle);
     }
     pthread_sigmask(SIG_BLOCK, NULL, &mask);
     for (int sig = 1; sig < 32; sig++)
@@ -48,6 +50,17 @@ int main(int argc, char **argv) {
             return 1;
         }
     MPI_Init(&argc, &argv);
+    if (!late) {
+        signal(SIGALRM, handle);
+        signal(SIGPROF, handle);
+        raise(SIGUSR1);
+        raise(SIGPROF);
+    }
+    raise(SIGALRM);
+    if (off_stack) { // exit before a signal arrives in an MPI call, where its handler could corrupt memory
+        printf("after MPI_Init, the handler of signal %d ran off the alternate stack\n", (int)off_stack);
+        return 1;
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     struct itimerval timer = {{0, 1000}, {0, 1000}};
@@ -88,6 +101,10 @@ int main(int argc, char **argv) {
     setitimer(ITIMER_REAL, &timer, NULL);
     setitimer(ITIMER_PROF, &timer, NULL);
     MPI_Finalize();
+    if (off_stack) {
+        printf("the handler of signal %d ran off the alternate stack\n", (int)off_stack);
+        return 1;
+    }
     if (foreign) {
         printf("signal %d, which nobody has sent\n", (int)foreign);
         return 1;

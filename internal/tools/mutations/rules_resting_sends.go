@@ -4,7 +4,7 @@ var (
 	epochs      = test{"worlds with restarts", []string{"./extended", "-run", "TestEpochs$"}}
 	rests       = test{"the tests of sends that rest", []string{"./mpi", "-run", "RestingSends"}}
 	memoryAgain = test{"its own test", []string{"./mpe", "-run", "TestMemoryAfterRefusal$"}}
-	floodGo     = test{"a flood", []string{"./cmd/zrlctl", "-run", "TestFlood$/shm_send_64"}}
+	exposed     = test{"its own test", []string{"./mpe/core", "-run", "TestExposed$"}}
 )
 
 // Rules about sends, possibly millions of them, that wait until a receive is posted.
@@ -19,7 +19,7 @@ func init() {
 		{"resting sends: a send rests once it is announced", "mpe/core/peer_extended.go",
 			"\t\tl.restSend(ref)\n\t}\n\tl.announced", "\t\t_ = ref\n\t}\n\tl.announced", []test{rests}},
 		{"resting sends: a send that may rest is not advertised", "mpe/core/packets.go",
-			" &&\n\t\t\t(message.request == nil || !message.request.MayRest) {", " {", []test{floodGo}},
+			" &&\n\t\t\t(message.request == nil || !message.request.MayRest) {", " {", []test{exposed}},
 		{"resting sends: they are cancelled when their rank ends", "mpe/core/peer_extended.go",
 			"\tl.cancelRests(err)\n", "", []test{rests}},
 		{"resting sends: they end with the peer's session", "mpe/core/peer_extended.go",
