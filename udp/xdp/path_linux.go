@@ -75,7 +75,7 @@ func open(local netip.AddrPort, peers []netip.AddrPort) (_ *Path, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.slot, p.sockets, p.sender = slot, sockets, sockets[slot%len(sockets)]
+	p.slot, p.sockets, p.sender = slot, sockets, sockets[slot%min(p.device.transmitQueues, len(sockets))]
 	p.held = make([][]uint64, len(sockets))
 	return p, nil
 }
@@ -127,6 +127,22 @@ func (p *Path) Stage(peer int, parts *[3][]byte) bool {
 func (p *Path) Flush() error {
 	p.sender.transmit.publish()
 	return p.sender.kick()
+}
+
+// Discard implements udp.Path. The kernel may already have read the entries of the ring, so that they stay there, and it
+// sends and completes the frames once the device works again. They become frames that nobody receives.
+func (p *Path) Discard() (n int) {
+	ring, mac := p.sender.transmit, p.routes.table.Load().mac
+	for at := ring.consumer.Load(); at != ring.next; at++ {
+		frame := p.sender.pool.frame(ring.entry(at).Addr, ethernetLen)
+		if binary.BigEndian.Uint16(frame[2*macLen:]) == etherTypeDiscarded {
+			continue
+		}
+		copy(frame, mac[:])
+		binary.BigEndian.PutUint16(frame[2*macLen:], etherTypeDiscarded)
+		n++
+	}
+	return n
 }
 
 // Receive implements udp.Path.
