@@ -25,7 +25,9 @@ type device struct {
 	localSenders bool
 	program      *program
 	link         link.Link
-	pools        []*pool // by queue
+	pools        []*pool // by receive queue
+	// transmitQueues is the number of transmit queues. A socket on a queue beyond that number sends nothing.
+	transmitQueues int
 	// counters is the memory of program.passed, by slot.
 	counters []byte
 	// slots is true for each slot in use.
@@ -108,7 +110,8 @@ func attach(index int) (_ *device, err error) {
 	if err := d.attachProgram(); err != nil {
 		return nil, err
 	}
-	queues := numQueues(i.Name)
+	var queues int
+	queues, d.transmitQueues = numQueues(i.Name)
 	for queue := range queues {
 		p, err := newPool(index, queue, poolFrames(queues), d.generic)
 		if err != nil {
@@ -205,14 +208,15 @@ type ethtoolChannels struct {
 	command, maxReceive, maxTransmit, maxOther, maxCombined, receive, transmit, other, combined uint32
 }
 
-// numQueues returns the number of receive queues of a device. Datagrams from queues beyond that number reach the
-// kernel's socket.
-func numQueues(device string) int {
+// numQueues returns the numbers of receive and transmit queues of a device. Datagrams from receive queues beyond that
+// number reach the kernel's socket.
+func numQueues(device string) (receive, transmit int) {
 	channels := ethtoolChannels{command: unix.ETHTOOL_GCHANNELS}
 	if err := ethtool(device, unsafe.Pointer(&channels)); err != nil {
-		return 1 // drivers with a single queue do not implement it
+		return 1, 1 // drivers with a single queue do not implement it
 	}
-	return min(max(int(channels.receive+channels.combined), 1), maxQueues)
+	limit := func(n uint32) int { return int(min(max(n, 1), maxQueues)) }
+	return limit(channels.receive + channels.combined), limit(channels.transmit + channels.combined)
 }
 
 // open opens a socket on every queue for a local address, and redirects its datagrams there.

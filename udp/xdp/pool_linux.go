@@ -246,9 +246,6 @@ func (s *socket) kick() error {
 	return nil
 }
 
-// isSent reports whether the kernel has taken all frames from the transmit ring.
-func (s *socket) isSent() bool { return s.transmit.consumer.Load() == s.transmit.next }
-
 // full returns the number of datagrams that the kernel has dropped because a ring was full or empty.
 func (s *socket) full() uint64 {
 	var statistics unix.XDPStatistics
