@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,8 +42,10 @@ type routes struct {
 	local  netip.AddrPort
 	// handle asks the kernel in the network namespace in which it was opened.
 	handle *netlink.Handle
-	peers  atomic.Pointer[[]netip.AddrPort]
-	table  atomic.Pointer[table]
+	// mu is held while peers and table are stored.
+	mu    sync.Mutex
+	peers atomic.Pointer[[]netip.AddrPort]
+	table atomic.Pointer[table]
 	// used is set for a peer when a datagram is sent to a stale neighbour.
 	used    []atomic.Bool
 	changed chan struct{}
@@ -129,20 +132,28 @@ func (r *routes) follow() {
 
 // read reads the kernel's tables. It asks the kernel to confirm stale neighbours that are used.
 func (r *routes) read() {
-	peers := *r.peers.Load()
-	t := &table{peers: make([]entry, len(peers))}
+	peers := r.peers.Load()
+	t := r.readTable(*peers)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.peers.Load() == peers { // otherwise move has touched r
+		r.table.Store(t)
+	}
+}
+
+func (r *routes) readTable(peers []netip.AddrPort) *table {
 	l, err := r.handle.LinkByIndex(r.device)
-	if err == nil && len(l.Attrs().HardwareAddr) != len(t.mac) {
+	if err == nil && len(l.Attrs().HardwareAddr) != macLen {
 		err = errors.New("it has no Ethernet address")
 	}
 	if err != nil {
-		for i := range t.peers {
-			t.peers[i].reason = fmt.Sprintf("the device is not available: %v", err)
+		t := unusable(len(peers), fmt.Sprintf("the device is not available: %v", err))
+		if last := r.table.Load(); last != nil {
+			t.mac = last.mac // frames may still arrive
 		}
-		r.table.Store(t)
-		return
+		return t
 	}
-	t.mac = [macLen]byte(l.Attrs().HardwareAddr)
+	t := &table{mac: [macLen]byte(l.Attrs().HardwareAddr), peers: make([]entry, len(peers))}
 	neighbours, _ := r.handle.NeighList(r.device, netlink.FAMILY_ALL) // without neighbours, no peer is resolved
 	for i, peer := range peers {
 		t.peers[i] = r.lookUp(l.Attrs(), peer, neighbours)
@@ -150,7 +161,16 @@ func (r *routes) read() {
 			r.confirm(&t.peers[i], peer, neighbours)
 		}
 	}
-	r.table.Store(t)
+	return t
+}
+
+// unusable returns a table of n peers that the path does not carry for the same reason.
+func unusable(n int, reason string) *table {
+	t := &table{peers: make([]entry, n)}
+	for i := range t.peers {
+		t.peers[i].reason = reason
+	}
+	return t
 }
 
 // Usable states of a neighbour. In the stale states, the kernel uses the address while it confirms it.
@@ -242,9 +262,15 @@ func (r *routes) confirm(e *entry, peer netip.AddrPort, neighbours []netlink.Nei
 	}
 }
 
-// move changes the addresses of the peers.
+// move changes the addresses of the peers. Until the next read, the path carries nothing, so that no datagram reaches
+// the old address of a peer.
 func (r *routes) move(peers []netip.AddrPort) {
+	t := unusable(len(peers), "its address has just changed")
+	r.mu.Lock()
+	t.mac = r.table.Load().mac
 	r.peers.Store(&peers)
+	r.table.Store(t)
+	r.mu.Unlock()
 	r.touch()
 }
 
