@@ -1,9 +1,11 @@
 package udp
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,7 +148,14 @@ func (s *pathSocket) sendByPath(out []outgoing) (n int, byKernel bool, err error
 		return 0, false, net.ErrClosed
 	}
 	peer := out[0].peer
-	if !s.choose(out) {
+	byPath := s.choose(out)
+	if byPath && !s.byPath[peer] && s.mmsgSocket.hasUnsent() {
+		byPath = false // it would overtake
+		if out[0].position != onlyDatagram {
+			s.messageByPath[peer] = false
+		}
+	}
+	if !byPath {
 		if s.byPath[peer] {
 			if err := s.drain(); err != nil {
 				return 0, false, err
@@ -172,6 +181,17 @@ func (s *pathSocket) sendByPath(out []outgoing) (n int, byKernel bool, err error
 	n -= min(n, s.path.Discard())
 	s.byPath[peer], s.messageByPath[peer] = false, false
 	return n, n < len(out), nil
+}
+
+// hasUnsent reports whether datagrams that the socket has accepted still wait for the device.
+func (s *mmsgSocket) hasUnsent() bool {
+	s.descriptor.sendMu.Lock()
+	defer s.descriptor.sendMu.Unlock()
+	if s.closed.Load() {
+		return false
+	}
+	n, err := unix.IoctlGetInt(s.fd, unix.SIOCOUTQ)
+	return err == nil && n > 0
 }
 
 // flushLater sends the datagrams that a busy device has left staged.
@@ -346,6 +366,12 @@ func (s *pathSocket) receive() {
 	s.next, s.count = 0, s.path.Receive(s.received[:])
 	if s.count > 0 {
 		s.emptyPolls = 0
+	}
+	// Datagrams of different queues may be out of order. One that waits for the kernel's socket must not delay those that
+	// precede it.
+	if byArrival := func(a, b Datagram) int { return cmp.Compare(a.After, b.After) }; s.count > 1 &&
+		!slices.IsSortedFunc(s.received[:s.count], byArrival) {
+		slices.SortStableFunc(s.received[:s.count], byArrival)
 	}
 }
 

@@ -142,6 +142,18 @@ func TestPathOrderAroundHeld(t *testing.T) {
 	}
 }
 
+// TestPathOrderOfQueues receives datagrams of two queues of the path. That of the second one precedes a datagram of the
+// kernel's socket, which precedes that of the first one.
+func TestPathOrderOfQueues(t *testing.T) {
+	p := newPathTest(t, &fakePath{bypassed: 1, batches: [][]Datagram{
+		{{Bytes: []byte("B"), After: 1}, {Bytes: []byte("A")}},
+	}})
+	p.write(t, "K")
+	if got := p.receiveAll(t, 3, ringLen); !slices.Equal(got, []string{"A", "K", "B"}) {
+		t.Errorf("received %q", got)
+	}
+}
+
 // TestPathHeldPayload receives a datagram of the kernel's socket directly into the caller's memory, and returns one of
 // the path first. The caller then uses the memory for that one.
 func TestPathHeldPayload(t *testing.T) {

@@ -28,8 +28,9 @@ type device struct {
 	pools        []*pool // by receive queue
 	// transmitQueues is the number of transmit queues. A socket on a queue beyond that number sends nothing.
 	transmitQueues int
-	// counters is the memory of program.passed, by slot.
-	counters []byte
+	// counters is the memory of program.passed, by slot. passedBefore contains the values when the slots were opened.
+	counters     []byte
+	passedBefore [maxSlots]uint64
 	// slots is true for each slot in use.
 	slots [maxSlots]bool
 	users int
@@ -242,6 +243,7 @@ func (d *device) open(local netip.AddrPort) (slot int, sockets []*socket, err er
 			return 0, sockets, fmt.Errorf("adding a socket to the BPF program: %w", err)
 		}
 	}
+	d.passedBefore[slot] += d.passed(slot)
 	if err := d.program.slots.Put(newSlotKey(local), uint32(slot)); err != nil {
 		return 0, sockets, fmt.Errorf("adding %v to the BPF program: %w", local, err)
 	}
@@ -271,8 +273,10 @@ func closeSockets(sockets []*socket) {
 	}
 }
 
-// passed returns the number of datagrams of a slot that the program did not redirect.
-func (d *device) passed(slot int) uint64 { return loadUint64(d.counters[8*slot:]) }
+// passed returns the number of datagrams of a slot that the program did not redirect since the slot was opened.
+func (d *device) passed(slot int) uint64 {
+	return loadUint64(d.counters[8*slot:]) - d.passedBefore[slot]
+}
 
 // loadUint64 loads a word that the kernel changes.
 func loadUint64(b []byte) uint64 { return atomic.LoadUint64((*uint64)(unsafe.Pointer(&b[0]))) }

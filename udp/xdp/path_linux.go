@@ -189,7 +189,7 @@ func (p *Path) after(s *socket, address uint64) uint64 {
 	if !p.device.generic {
 		return p.Bypassed()
 	}
-	return binary.NativeEndian.Uint64(s.pool.frame(address-stampLen, stampLen))
+	return binary.NativeEndian.Uint64(s.pool.frame(address-stampLen, stampLen)) - p.device.passedBefore[p.slot]
 }
 
 // Pending implements udp.Path.
