@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -83,28 +85,27 @@ func newRoutes(handle *netlink.Handle, device int, local netip.AddrPort, peers [
 
 // subscribe makes every change of the kernel's tables set changed.
 func (r *routes) subscribe() error {
-	neighbours, routes := make(chan netlink.NeighUpdate), make(chan netlink.RouteUpdate)
-	links, addresses := make(chan netlink.LinkUpdate), make(chan netlink.AddrUpdate)
-	ignored := func(error) { r.touch() } // such as lost announcements
-	err := errors.Join(
-		netlink.NeighSubscribeWithOptions(neighbours, r.done, netlink.NeighSubscribeOptions{ErrorCallback: ignored}),
-		netlink.RouteSubscribeWithOptions(routes, r.done, netlink.RouteSubscribeOptions{ErrorCallback: ignored}),
-		netlink.LinkSubscribeWithOptions(links, r.done, netlink.LinkSubscribeOptions{ErrorCallback: ignored}),
-		netlink.AddrSubscribeWithOptions(addresses, r.done, netlink.AddrSubscribeOptions{ErrorCallback: ignored}))
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_ROUTE,
+		unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 	if err != nil {
 		return fmt.Errorf("subscribing to changes of the routes: %w", err)
 	}
-	go drain(neighbours, r.touch)
-	go drain(routes, r.touch)
-	go drain(links, r.touch)
-	go drain(addresses, r.touch)
+	go func() {
+		<-r.done
+		s.Close()
+	}()
+	go func() {
+		for {
+			switch _, _, err := s.Receive(); {
+			case errors.Is(err, os.ErrClosed):
+				return
+			case err != nil && !errors.Is(err, unix.ENOBUFS): // ENOBUFS means that announcements were lost
+				time.Sleep(time.Millisecond) // an error that persists must not cost a core
+			}
+			r.touch()
+		}
+	}()
 	return nil
-}
-
-func drain[T any](updates <-chan T, touch func()) {
-	for range updates {
-		touch()
-	}
 }
 
 // touch makes the goroutine read the tables soon.
