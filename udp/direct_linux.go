@@ -35,7 +35,7 @@ func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	}
 	buf = buf[:min(len(buf), pieceLen)]
 	n, err := s.recvInto(head, buf)
-	if n <= 0 || err != nil {
+	if n < 0 || err != nil {
 		return 0, err
 	}
 	from := receive.name.addrPort(receive.msg.hdr.Namelen)
@@ -75,7 +75,8 @@ func (l *directReceive) assemble(n, head int, buf []byte) []byte {
 }
 
 // recvInto receives one datagram, or several that the kernel has coalesced. It puts the first head bytes into
-// s.direct.head, the next bytes into buf, and the rest into overflow.
+// s.direct.head, the next bytes into buf, and the rest into overflow. It returns -1 if no datagram is available: a
+// datagram may be empty.
 func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 	s.descriptor.recvMu.Lock()
 	defer s.descriptor.recvMu.Unlock()
@@ -101,7 +102,7 @@ func (s *mmsgSocket) recvInto(head int, buf []byte) (int, error) {
 		case 0:
 			return int(n), nil
 		case unix.EAGAIN:
-			return 0, nil
+			return -1, nil
 		case unix.EINTR:
 		default:
 			return 0, errno

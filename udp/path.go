@@ -16,8 +16,10 @@ type Path interface {
 	// if there is no space before the next Flush.
 	Stage(peer int, parts *[3][]byte) bool
 	// Flush sends all staged datagrams. If the device is busy, they stay staged, and the error is EAGAIN, EBUSY or
-	// ENOBUFS.
+	// ENOBUFS. They also stay staged after any other error, which means that the device does not work.
 	Flush() error
+	// Discard drops the staged datagrams that the device has not taken, and returns their number.
+	Discard() int
 	// Receive stores received datagrams in batch and returns their number. Their bytes are valid until the next call.
 	Receive(batch []Datagram) int
 	// Pending reports whether Receive would return a datagram.

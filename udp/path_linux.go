@@ -1,9 +1,11 @@
 package udp
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +27,8 @@ const (
 	pathBurst = 8
 	// drainTimeout limits the wait for the device to send staged datagrams.
 	drainTimeout = 10 * time.Millisecond
+	// flushInterval is the interval at which staged datagrams are offered to a busy device.
+	flushInterval = 200 * time.Microsecond
 )
 
 // pathSocket is a socket that sends and receives by a Path where possible, and by the kernel's socket otherwise.
@@ -36,8 +40,11 @@ type pathSocket struct {
 	epoll, ended int
 
 	// pathSendMu is held while the path is used to send, and pathRecvMu while it is used to receive. close acquires both.
+	// Neither is held while the kernel's socket may wait.
 	pathSendMu, pathRecvMu sync.Mutex
 	pathClosed             atomic.Bool
+	// retry sends the datagrams that a busy device has left staged. pathSendMu guards it.
+	retry *time.Timer
 	// byPath is set for each peer if its last datagram was sent by the path, and messageByPath if that was the case for
 	// the beginning of the last message in several datagrams.
 	byPath, messageByPath []bool
@@ -45,8 +52,9 @@ type pathSocket struct {
 	// received[next:count] are the datagrams of the path that have not been returned.
 	received    [ringLen]Datagram
 	next, count int
-	// held are datagrams of the kernel's socket that must be returned after those of the path.
-	held []incoming
+	// held are datagrams of the kernel's socket that must be returned after those of the path. heldBytes is their memory.
+	held      []incoming
+	heldBytes []byte
 	// passed is the number of bypassed datagrams that have been returned, or have been dropped by the kernel.
 	passed uint64
 	// emptyPolls is the number of consecutive polls that found nothing on the path. bypassed is the last value of
@@ -85,6 +93,8 @@ func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (soc
 	}
 	s := &pathSocket{mmsgSocket: m, path: path, uses: cfg.UsesPath, epoll: -1, ended: -1, byPath: make([]bool, len(peers)),
 		messageByPath: make([]bool, len(peers))}
+	s.retry = time.AfterFunc(time.Hour, s.flushLater)
+	s.retry.Stop()
 	if err := s.watch(); err != nil {
 		_ = s.close() // the first error counts
 		return nil, err
@@ -121,34 +131,82 @@ func (s *pathSocket) resolve(peers []netip.AddrPort) (func(), error) {
 }
 
 func (s *pathSocket) send(out []outgoing, mayWait bool) (int, error) {
+	n, byKernel, err := s.sendByPath(out)
+	if !byKernel || err != nil {
+		return n, err
+	}
+	rest, err := s.mmsgSocket.send(out[n:], mayWait)
+	return n + rest, err
+}
+
+// sendByPath sends datagrams to a peer by the path, and returns their number. It reports whether the rest must be sent
+// by the kernel's socket.
+func (s *pathSocket) sendByPath(out []outgoing) (n int, byKernel bool, err error) {
 	s.pathSendMu.Lock()
 	defer s.pathSendMu.Unlock()
 	if s.pathClosed.Load() {
-		return 0, net.ErrClosed
+		return 0, false, net.ErrClosed
 	}
 	peer := out[0].peer
-	if !s.choose(out) {
+	byPath := s.choose(out)
+	if byPath && !s.byPath[peer] && s.mmsgSocket.hasUnsent() {
+		byPath = false // it would overtake
+		if out[0].position != onlyDatagram {
+			s.messageByPath[peer] = false
+		}
+	}
+	if !byPath {
 		if s.byPath[peer] {
 			if err := s.drain(); err != nil {
-				return 0, err
+				return 0, false, err
 			}
 			s.byPath[peer] = false
 		}
-		return s.mmsgSocket.send(out, mayWait)
+		return 0, true, nil
 	}
 	s.byPath[peer] = true
-	n := 0
 	for n < len(out) && s.path.Stage(peer, &out[n].parts) {
 		n++
 	}
-	err := s.path.Flush()
-	switch {
-	case n == 0 && err == nil:
-		return 0, unix.ENOBUFS
-	case isBusy(err) && n > 0: // the device sends them later
-		return n, nil
+	switch err = s.path.Flush(); {
+	case err == nil && n > 0:
+		return n, false, nil
+	case err == nil || n == 0 && isBusy(err):
+		return 0, false, unix.ENOBUFS
+	case isBusy(err):
+		s.retry.Reset(flushInterval)
+		return n, false, nil
 	}
-	return n, err
+	// The device is down or gone. The kernel may know another way, or reports why there is none.
+	n -= min(n, s.path.Discard())
+	s.byPath[peer], s.messageByPath[peer] = false, false
+	return n, n < len(out), nil
+}
+
+// hasUnsent reports whether datagrams that the socket has accepted still wait for the device.
+func (s *mmsgSocket) hasUnsent() bool {
+	s.descriptor.sendMu.Lock()
+	defer s.descriptor.sendMu.Unlock()
+	if s.closed.Load() {
+		return false
+	}
+	n, err := unix.IoctlGetInt(s.fd, unix.SIOCOUTQ)
+	return err == nil && n > 0
+}
+
+// flushLater sends the datagrams that a busy device has left staged.
+func (s *pathSocket) flushLater() {
+	s.pathSendMu.Lock()
+	defer s.pathSendMu.Unlock()
+	if s.pathClosed.Load() {
+		return
+	}
+	switch err := s.path.Flush(); {
+	case isBusy(err):
+		s.retry.Reset(flushInterval)
+	case err != nil:
+		s.path.Discard()
+	}
 }
 
 // choose reports whether datagrams to a peer are sent by the path. All datagrams of a message take the same way, so
@@ -178,11 +236,17 @@ func (s *pathSocket) choose(out []outgoing) bool {
 }
 
 // drain waits until the device has taken all staged datagrams, so that datagrams from the kernel's socket do not
-// overtake them.
+// overtake them. If the device fails, it drops them.
 func (s *pathSocket) drain() error {
 	for start := time.Now(); ; pause(time.Microsecond) {
-		if err := s.path.Flush(); !isBusy(err) || time.Since(start) > drainTimeout {
-			return err
+		switch err := s.path.Flush(); {
+		case err == nil:
+			return nil
+		case !isBusy(err):
+			s.path.Discard()
+			return nil
+		case time.Since(start) > drainTimeout:
+			return unix.ENOBUFS
 		}
 	}
 }
@@ -201,11 +265,16 @@ func (s *pathSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 }
 
 func (s *pathSocket) peek(head []byte) (int, netip.AddrPort, error) {
+	s.pathRecvMu.Lock()
+	defer s.pathRecvMu.Unlock()
+	if s.pathClosed.Load() {
+		return 0, netip.AddrPort{}, net.ErrClosed
+	}
 	if !s.asksKernel() {
 		return 0, netip.AddrPort{}, nil
 	}
 	n, from, err := s.mmsgSocket.peek(head)
-	if n > 0 {
+	if from.IsValid() {
 		s.spins = bypassSpins // the next poll receives it
 	}
 	return n, from, err
@@ -214,16 +283,17 @@ func (s *pathSocket) peek(head []byte) (int, netip.AddrPort, error) {
 // pollBoth returns datagrams of the path, or of the kernel's socket, which the function kernel polls. A Path counts the
 // datagrams that it does not take, so that the order of arrival is known.
 func (s *pathSocket) pollBoth(in []incoming, kernel func() (int, error)) (int, error) {
-	if err := s.receive(); err != nil {
-		return 0, err
+	s.pathRecvMu.Lock()
+	defer s.pathRecvMu.Unlock()
+	if s.pathClosed.Load() {
+		return 0, net.ErrClosed
 	}
+	s.receive()
 	if n := s.deliver(in); n > 0 {
 		return n, nil
 	}
 	if len(s.held) > 0 {
-		n := copy(in, s.held)
-		s.held = append(s.held[:0], s.held[n:]...)
-		return n, nil
+		return s.deliverHeld(in), nil
 	}
 	waiting := s.next < s.count // for bypassed datagrams
 	if !waiting && !s.asksKernel() {
@@ -242,47 +312,67 @@ func (s *pathSocket) pollBoth(in []incoming, kernel func() (int, error)) (int, e
 		return s.deliver(in), nil
 	}
 	s.spins = bypassSpins // the peer probably sends more
-	if !isNew {
-		return n, nil
-	}
-	if !waiting { // a datagram that precedes them may have arrived meanwhile
+	if isNew && !waiting {
+		// A datagram that precedes them may have arrived meanwhile.
 		s.held = append(s.held, in[:n]...)
-		if err := s.receive(); err != nil {
-			return 0, err
-		}
+		s.receive()
 		if first := s.deliver(in); first > 0 {
-			s.pass()
+			s.detachHeld()
 			return first, nil
 		}
-		n = copy(in, s.held)
-		s.held = s.held[:0]
+		return s.deliverHeld(in), nil
 	}
 	s.pass()
 	return n, nil
 }
 
-// pass counts a bypassed datagram. Some datagrams of the kernel's socket are not counted by the path.
-func (s *pathSocket) pass() { s.passed = min(s.passed+1, s.path.Bypassed()) }
+// detachHeld copies the datagrams in held to heldBytes. Their memory may be the caller's, who uses it for the
+// datagrams that are returned first.
+func (s *pathSocket) detachHeld() {
+	s.heldBytes = s.heldBytes[:0]
+	for i := range s.held {
+		s.heldBytes = append(append(s.heldBytes, s.held[i].bytes...), s.held[i].rest...)
+	}
+	rest := s.heldBytes
+	for i := range s.held {
+		h := &s.held[i]
+		n := len(h.bytes) + len(h.rest)
+		h.bytes, h.rest, rest = rest[:n:n], nil, rest[n:]
+	}
+}
+
+// deliverHeld returns datagrams in held.
+func (s *pathSocket) deliverHeld(in []incoming) int {
+	n := copy(in, s.held)
+	s.held = append(s.held[:0], s.held[n:]...)
+	s.pass()
+	return n
+}
+
+// pass counts a bypassed datagram if it has been returned completely: the kernel may have coalesced it from several.
+// Some datagrams of the kernel's socket are not counted by the path.
+func (s *pathSocket) pass() {
+	if len(s.held) == 0 && s.mmsgSocket.isDrained() {
+		s.passed = min(s.passed+1, s.path.Bypassed())
+	}
+}
 
 // receive receives datagrams of the path if all previous ones have been returned.
-func (s *pathSocket) receive() error {
-	if s.next < s.count {
-		return nil
-	}
-	s.pathRecvMu.Lock()
-	defer s.pathRecvMu.Unlock()
-	if s.pathClosed.Load() {
-		return net.ErrClosed
-	}
+func (s *pathSocket) receive() {
 	// Even if nothing is pending, the path must get the frames of the last call back.
-	if s.count == 0 && !s.path.Pending() {
-		return nil
+	if s.next < s.count || s.count == 0 && !s.path.Pending() {
+		return
 	}
 	s.next, s.count = 0, s.path.Receive(s.received[:])
 	if s.count > 0 {
 		s.emptyPolls = 0
 	}
-	return nil
+	// Datagrams of different queues may be out of order. One that waits for the kernel's socket must not delay those that
+	// precede it.
+	if byArrival := func(a, b Datagram) int { return cmp.Compare(a.After, b.After) }; s.count > 1 &&
+		!slices.IsSortedFunc(s.received[:s.count], byArrival) {
+		slices.SortStableFunc(s.received[:s.count], byArrival)
+	}
 }
 
 // deliver returns datagrams of the path that no bypassed datagram precedes.
@@ -341,8 +431,11 @@ func (s *pathSocket) waitReadable() error {
 	return net.ErrClosed
 }
 
+// isDrained returns false after close, so that the caller polls again.
 func (s *pathSocket) isDrained() bool {
-	return s.mmsgSocket.isDrained() && s.next == s.count && len(s.held) == 0 && !s.path.Pending()
+	s.pathRecvMu.Lock()
+	defer s.pathRecvMu.Unlock()
+	return !s.pathClosed.Load() && s.mmsgSocket.isDrained() && s.next == s.count && len(s.held) == 0 && !s.path.Pending()
 }
 
 func (s *pathSocket) sleep() bool {
@@ -374,6 +467,7 @@ func (s *pathSocket) close() error {
 	defer s.pathSendMu.Unlock()
 	s.pathRecvMu.Lock()
 	defer s.pathRecvMu.Unlock()
+	s.retry.Stop()
 	s.path.Close()
 	for _, fd := range []int{s.epoll, s.ended} {
 		if fd >= 0 {

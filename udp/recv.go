@@ -46,7 +46,7 @@ func (c *Conn) Poll(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
 	at := all.Single()
 	if at == nil && c.sock.isDrained() {
 		n, from, err := c.sock.peek(c.peekBuf[:])
-		if n == 0 || err != nil {
+		if !from.IsValid() || err != nil {
 			return c.finishPoll(batch, 0, err)
 		}
 		if at = all.ForPeer(c.peerAt(from)); at != nil && at.HeaderLen > 0 {

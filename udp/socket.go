@@ -34,8 +34,8 @@ type socket interface {
 	// and the bytes of coalesced datagrams in order.
 	pollInto(in []incoming, head int, buf []byte) (int, error)
 	// peek copies the beginning of the next datagram to head without receiving the datagram. It returns the number of
-	// bytes copied, 0 if no datagram is available, and the source of the datagram. It may be called only while
-	// isDrained returns true.
+	// bytes copied, 0 also for an empty datagram, and the source of the datagram, or the zero AddrPort if no datagram is
+	// available. It may be called only while isDrained returns true.
 	peek(head []byte) (int, netip.AddrPort, error)
 	// isDrained reports whether all datagrams received from the system have been returned.
 	isDrained() bool

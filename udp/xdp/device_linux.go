@@ -25,9 +25,12 @@ type device struct {
 	localSenders bool
 	program      *program
 	link         link.Link
-	pools        []*pool // by queue
-	// counters is the memory of program.passed, by slot.
-	counters []byte
+	pools        []*pool // by receive queue
+	// transmitQueues is the number of transmit queues. A socket on a queue beyond that number sends nothing.
+	transmitQueues int
+	// counters is the memory of program.passed, by slot. passedBefore contains the values when the slots were opened.
+	counters     []byte
+	passedBefore [maxSlots]uint64
 	// slots is true for each slot in use.
 	slots [maxSlots]bool
 	users int
@@ -105,7 +108,8 @@ func attach(index int) (_ *device, err error) {
 	if err := d.attachProgram(); err != nil {
 		return nil, err
 	}
-	queues := numQueues(i.Name)
+	var queues int
+	queues, d.transmitQueues = numQueues(i.Name)
 	for queue := range queues {
 		p, err := newPool(index, queue, poolFrames(queues), d.generic)
 		if err != nil {
@@ -214,14 +218,15 @@ type ethtoolChannels struct {
 	command, maxReceive, maxTransmit, maxOther, maxCombined, receive, transmit, other, combined uint32
 }
 
-// numQueues returns the number of receive queues of a device. Datagrams from queues beyond that number reach the
-// kernel's socket.
-func numQueues(device string) int {
+// numQueues returns the numbers of receive and transmit queues of a device. Datagrams from receive queues beyond that
+// number reach the kernel's socket.
+func numQueues(device string) (receive, transmit int) {
 	channels := ethtoolChannels{command: unix.ETHTOOL_GCHANNELS}
 	if err := ethtool(device, unsafe.Pointer(&channels)); err != nil {
-		return 1 // drivers with a single queue do not implement it
+		return 1, 1 // drivers with a single queue do not implement it
 	}
-	return min(max(int(channels.receive+channels.combined), 1), maxQueues)
+	limit := func(n uint32) int { return int(min(max(n, 1), maxQueues)) }
+	return limit(channels.receive + channels.combined), limit(channels.transmit + channels.combined)
 }
 
 // open opens a socket on every queue for a local address, and redirects its datagrams there.
@@ -247,6 +252,7 @@ func (d *device) open(local netip.AddrPort) (slot int, sockets []*socket, err er
 			return 0, sockets, fmt.Errorf("adding a socket to the BPF program: %w", err)
 		}
 	}
+	d.passedBefore[slot] += d.passed(slot)
 	if err := d.program.slots.Put(newSlotKey(local), uint32(slot)); err != nil {
 		return 0, sockets, fmt.Errorf("adding %v to the BPF program: %w", local, err)
 	}
@@ -276,8 +282,10 @@ func closeSockets(sockets []*socket) {
 	}
 }
 
-// passed returns the number of datagrams of a slot that the program did not redirect.
-func (d *device) passed(slot int) uint64 { return loadUint64(d.counters[8*slot:]) }
+// passed returns the number of datagrams of a slot that the program did not redirect since the slot was opened.
+func (d *device) passed(slot int) uint64 {
+	return loadUint64(d.counters[8*slot:]) - d.passedBefore[slot]
+}
 
 // loadUint64 loads a word that the kernel changes.
 func loadUint64(b []byte) uint64 { return atomic.LoadUint64((*uint64)(unsafe.Pointer(&b[0]))) }

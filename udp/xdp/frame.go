@@ -17,8 +17,10 @@ const (
 
 	etherTypeIPv4 = 0x0800
 	etherTypeIPv6 = 0x86dd
-	protocolUDP   = 17
-	hopLimit      = 64
+	// etherTypeDiscarded is reserved for local experiments. Path.Discard marks frames with it.
+	etherTypeDiscarded = 0x88b5
+	protocolUDP        = 17
+	hopLimit           = 64
 )
 
 // maxHeaders is the length of the longest headers of a frame.

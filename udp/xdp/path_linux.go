@@ -75,8 +75,10 @@ func open(local netip.AddrPort, peers []netip.AddrPort) (_ *Path, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.slot, p.sockets, p.sender = slot, sockets, sockets[slot%len(sockets)]
-	p.held = make([][]uint64, len(sockets))
+	p.slot, p.sockets, p.sender = slot, sockets, sockets[slot%min(p.device.transmitQueues, len(sockets))]
+	for range sockets {
+		p.held = append(p.held, make([]uint64, 0, heldFrames))
+	}
 	return p, nil
 }
 
@@ -96,6 +98,9 @@ func (p *Path) Carries(peer, length int) bool {
 	e := &p.routes.table.Load().peers[peer]
 	return e.reason == "" && length <= e.limit
 }
+
+// heldFrames is the number of frames of one queue that a Receive usually returns at most.
+const heldFrames = 64
 
 // stageFrames is the number of frames that Stage takes from the pool at once.
 const stageFrames = 64
@@ -129,6 +134,22 @@ func (p *Path) Flush() error {
 	return p.sender.kick()
 }
 
+// Discard implements udp.Path. The kernel may already have read the entries of the ring, so that they stay there, and it
+// sends and completes the frames once the device works again. They become frames that nobody receives.
+func (p *Path) Discard() (n int) {
+	ring, mac := p.sender.transmit, p.routes.table.Load().mac
+	for at := ring.consumer.Load(); at != ring.next; at++ {
+		frame := p.sender.pool.frame(ring.entry(at).Addr, ethernetLen)
+		if binary.BigEndian.Uint16(frame[2*macLen:]) == etherTypeDiscarded {
+			continue
+		}
+		copy(frame, mac[:])
+		binary.BigEndian.PutUint16(frame[2*macLen:], etherTypeDiscarded)
+		n++
+	}
+	return n
+}
+
 // Receive implements udp.Path.
 func (p *Path) Receive(batch []udp.Datagram) (n int) {
 	t := p.routes.table.Load()
@@ -146,22 +167,31 @@ func (p *Path) Receive(batch []udp.Datagram) (n int) {
 	return n
 }
 
-// receive stores datagrams of one queue in batch and returns their number.
+// receive stores datagrams of one queue in batch and returns their number. It takes at most as many frames as batch has
+// entries, and returns corrupt ones to the kernel at once: otherwise, a flood of them could use up all frames while the
+// caller, who has received nothing, has no reason to call again.
 func (p *Path) receive(queue int, mac [macLen]byte, batch []udp.Datagram) (n int) {
 	s := p.sockets[queue]
-	for n < len(batch) && s.receive.available() {
+	taken := false
+	for range batch {
+		if !s.receive.available() {
+			break
+		}
+		taken = true
 		descriptor := s.receive.take()
-		p.held[queue] = append(p.held[queue], descriptor.Addr)
+		held := append(p.held[queue], descriptor.Addr)
 		payload, from, defect := parse(s.pool.frame(descriptor.Addr, descriptor.Len), mac, p.device.localSenders)
 		if defect != sound {
 			p.counters.corrupt.Add(1)
+			s.pool.refill(held[len(held)-1:])
 			continue
 		}
+		p.held[queue] = held
 		p.counters.received.Add(1)
 		batch[n] = udp.Datagram{Bytes: payload, From: from, After: p.after(s, descriptor.Addr)}
 		n++
 	}
-	if len(p.held[queue]) > 0 {
+	if taken {
 		s.receive.release()
 	}
 	return n
@@ -173,7 +203,7 @@ func (p *Path) after(s *socket, address uint64) uint64 {
 	if !p.device.generic {
 		return p.Bypassed()
 	}
-	return binary.NativeEndian.Uint64(s.pool.frame(address-stampLen, stampLen))
+	return binary.NativeEndian.Uint64(s.pool.frame(address-stampLen, stampLen)) - p.device.passedBefore[p.slot]
 }
 
 // Pending implements udp.Path.

@@ -14,8 +14,9 @@ import (
 
 const (
 	// deviceFrames is the number of frames that the pools of a device share, and maxPoolFrames and minPoolFrames are the
-	// limits of one pool. Half of a pool is for receiving: at most 8 MiB, because an FPGA does not retransmit datagrams
-	// that are lost while the rank is busy. All of these numbers are powers of two.
+	// limits of one pool. All of these numbers are powers of two. One rank may hold half of a pool, at most 8 MiB, unread:
+	// an FPGA does not retransmit datagrams that are lost while the rank is busy. A quarter is for receiving by the others
+	// meanwhile, and a quarter for sending.
 	deviceFrames, maxPoolFrames, minPoolFrames = 32768, 8192, 1024
 	// maxTransmitRing is the maximum length of a socket's transmit ring.
 	maxTransmitRing = 1024
@@ -38,8 +39,8 @@ type pool struct {
 	memory []byte
 	// zero is set if the device reads and writes the memory itself.
 	zero bool
-	// receiving is the number of frames for receiving.
-	receiving int
+	// receiveRing is the length of a socket's receive ring.
+	receiveRing int
 
 	mu          sync.Mutex
 	fill        *ring[uint64]
@@ -50,7 +51,7 @@ type pool struct {
 // newPool opens a pool of the given number of frames for a queue. It prefers zero copy unless the program runs in
 // generic mode.
 func newPool(device, queue, frames int, generic bool) (_ *pool, err error) {
-	p := &pool{base: -1, receiving: frames / 2}
+	p := &pool{base: -1, receiveRing: frames / 2}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -59,10 +60,8 @@ func newPool(device, queue, frames int, generic bool) (_ *pool, err error) {
 	if p.base, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	p.memory, err = unix.Mmap(-1, 0, frames*frameLen, unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
-	if err != nil {
-		return nil, os.NewSyscallError("mmap", err)
+	if p.memory, err = allocateMemory(frames * frameLen); err != nil {
+		return nil, err
 	}
 	registration := unix.XDPUmemReg{Addr: uint64(uintptr(unsafe.Pointer(&p.memory[0]))), Len: uint64(len(p.memory)),
 		Size: frameLen}
@@ -72,7 +71,7 @@ func newPool(device, queue, frames int, generic bool) (_ *pool, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("registering %d bytes of memory: %w", len(p.memory), err)
 	}
-	err = errors.Join(setRing(p.base, unix.XDP_UMEM_FILL_RING, p.receiving),
+	err = errors.Join(setRing(p.base, unix.XDP_UMEM_FILL_RING, frames),
 		setRing(p.base, unix.XDP_UMEM_COMPLETION_RING, frames), setRing(p.base, unix.XDP_RX_RING, 2))
 	if err != nil {
 		return nil, err
@@ -81,7 +80,7 @@ func newPool(device, queue, frames int, generic bool) (_ *pool, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.fill, err = newRing[uint64](p.base, p.receiving, unix.XDP_UMEM_PGOFF_FILL_RING, offsets.Fr); err != nil {
+	if p.fill, err = newRing[uint64](p.base, frames, unix.XDP_UMEM_PGOFF_FILL_RING, offsets.Fr); err != nil {
 		return nil, err
 	}
 	p.completions, err = newRing[uint64](p.base, frames, unix.XDP_UMEM_PGOFF_COMPLETION_RING, offsets.Cr)
@@ -89,7 +88,7 @@ func newPool(device, queue, frames int, generic bool) (_ *pool, err error) {
 		return nil, err
 	}
 	for i := range frames {
-		if address := uint64(i) * frameLen; i < p.receiving {
+		if address := uint64(i) * frameLen; i < frames/4*3 {
 			p.fill.put(address)
 		} else {
 			p.free = append(p.free, address)
@@ -150,6 +149,9 @@ func (p *pool) refill(addresses []uint64) {
 	}
 	p.fill.publish()
 	p.mu.Unlock()
+	if p.fill.needsWakeup() { // only in zero copy: the device has stopped receiving because the ring was empty
+		_, _, _ = unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(p.base), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	}
 }
 
 // allocate appends up to n frames for sending to list.
@@ -182,8 +184,38 @@ func (p *pool) close() {
 		unix.Close(p.base)
 	}
 	if p.memory != nil {
-		_ = unix.Munmap(p.memory) // fails only for memory that is not mapped
+		releaseMemory(p.memory)
 	}
+}
+
+// released holds the address ranges of the closed pools of this process, by length. The caller of udp.Conn may still
+// read a datagram while another goroutine closes the pool; such a read must not fault.
+var released = struct {
+	sync.Mutex
+	memory map[int][][]byte
+}{memory: make(map[int][][]byte)}
+
+// allocateMemory returns memory for a pool.
+func allocateMemory(length int) ([]byte, error) {
+	released.Lock()
+	defer released.Unlock()
+	if list := released.memory[length]; len(list) > 0 {
+		released.memory[length] = list[:len(list)-1]
+		return list[len(list)-1], nil
+	}
+	memory, err := unix.Mmap(-1, 0, length, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	return memory, os.NewSyscallError("mmap", err)
+}
+
+// releaseMemory frees the pages of a pool. Those that the device still writes to are not reused.
+func releaseMemory(memory []byte) {
+	if unix.Madvise(memory, unix.MADV_DONTNEED) != nil {
+		return // leaked: the kernel may still write to its pages
+	}
+	released.Lock()
+	defer released.Unlock()
+	released.memory[len(memory)] = append(released.memory[len(memory)], memory)
 }
 
 // socket is an AF_XDP socket of one rank, on one queue of a device.
@@ -205,8 +237,8 @@ func newSocket(p *pool, device, queue int) (_ *socket, err error) {
 	if s.fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	transmit := min(p.receiving, maxTransmitRing)
-	err = errors.Join(setRing(s.fd, unix.XDP_RX_RING, p.receiving), setRing(s.fd, unix.XDP_TX_RING, transmit))
+	transmit := min(p.receiveRing, maxTransmitRing)
+	err = errors.Join(setRing(s.fd, unix.XDP_RX_RING, p.receiveRing), setRing(s.fd, unix.XDP_TX_RING, transmit))
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +246,7 @@ func newSocket(p *pool, device, queue int) (_ *socket, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.receive, err = newRing[unix.XDPDesc](s.fd, p.receiving, unix.XDP_PGOFF_RX_RING, offsets.Rx); err != nil {
+	if s.receive, err = newRing[unix.XDPDesc](s.fd, p.receiveRing, unix.XDP_PGOFF_RX_RING, offsets.Rx); err != nil {
 		return nil, err
 	}
 	if s.transmit, err = newRing[unix.XDPDesc](s.fd, transmit, unix.XDP_PGOFF_TX_RING, offsets.Tx); err != nil {

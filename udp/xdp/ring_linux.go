@@ -51,9 +51,12 @@ func (r *ring[T]) space() int {
 
 // put adds an entry, which the kernel sees after publish. There must be space.
 func (r *ring[T]) put(entry T) {
-	r.entries[r.next&uint32(len(r.entries)-1)] = entry
+	*r.entry(r.next) = entry
 	r.next++
 }
+
+// entry returns the entry at a position.
+func (r *ring[T]) entry(position uint32) *T { return &r.entries[position&uint32(len(r.entries)-1)] }
 
 // publish hands all entries that were put to the kernel.
 func (r *ring[T]) publish() { r.producer.Store(r.next) }
@@ -68,7 +71,7 @@ func (r *ring[T]) available() bool {
 
 // take removes an entry, whose space the kernel may reuse after release. An entry must be available.
 func (r *ring[T]) take() T {
-	entry := r.entries[r.next&uint32(len(r.entries)-1)]
+	entry := *r.entry(r.next)
 	r.next++
 	return entry
 }

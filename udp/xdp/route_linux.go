@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,8 +43,10 @@ type routes struct {
 	local  netip.AddrPort
 	// handle asks the kernel in the network namespace in which it was opened.
 	handle *netlink.Handle
-	peers  atomic.Pointer[[]netip.AddrPort]
-	table  atomic.Pointer[table]
+	// mu is held while peers and table are stored.
+	mu    sync.Mutex
+	peers atomic.Pointer[[]netip.AddrPort]
+	table atomic.Pointer[table]
 	// used is set for a peer when a datagram is sent to a stale neighbour.
 	used    []atomic.Bool
 	changed chan struct{}
@@ -79,28 +84,27 @@ func newRoutes(handle *netlink.Handle, device int, local netip.AddrPort, peers [
 
 // subscribe makes every change of the kernel's tables set changed.
 func (r *routes) subscribe() error {
-	neighbours, routes := make(chan netlink.NeighUpdate), make(chan netlink.RouteUpdate)
-	links, addresses := make(chan netlink.LinkUpdate), make(chan netlink.AddrUpdate)
-	ignored := func(error) { r.touch() } // such as lost announcements
-	err := errors.Join(
-		netlink.NeighSubscribeWithOptions(neighbours, r.done, netlink.NeighSubscribeOptions{ErrorCallback: ignored}),
-		netlink.RouteSubscribeWithOptions(routes, r.done, netlink.RouteSubscribeOptions{ErrorCallback: ignored}),
-		netlink.LinkSubscribeWithOptions(links, r.done, netlink.LinkSubscribeOptions{ErrorCallback: ignored}),
-		netlink.AddrSubscribeWithOptions(addresses, r.done, netlink.AddrSubscribeOptions{ErrorCallback: ignored}))
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH, unix.RTNLGRP_IPV4_ROUTE,
+		unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 	if err != nil {
 		return fmt.Errorf("subscribing to changes of the routes: %w", err)
 	}
-	go drain(neighbours, r.touch)
-	go drain(routes, r.touch)
-	go drain(links, r.touch)
-	go drain(addresses, r.touch)
+	go func() {
+		<-r.done
+		s.Close()
+	}()
+	go func() {
+		for {
+			switch _, _, err := s.Receive(); {
+			case errors.Is(err, os.ErrClosed):
+				return
+			case err != nil && !errors.Is(err, unix.ENOBUFS): // ENOBUFS means that announcements were lost
+				time.Sleep(time.Millisecond) // an error that persists must not cost a core
+			}
+			r.touch()
+		}
+	}()
 	return nil
-}
-
-func drain[T any](updates <-chan T, touch func()) {
-	for range updates {
-		touch()
-	}
 }
 
 // touch makes the goroutine read the tables soon.
@@ -128,20 +132,28 @@ func (r *routes) follow() {
 
 // read reads the kernel's tables. It asks the kernel to confirm stale neighbours that are used.
 func (r *routes) read() {
-	peers := *r.peers.Load()
-	t := &table{peers: make([]entry, len(peers))}
+	peers := r.peers.Load()
+	t := r.readTable(*peers)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.peers.Load() == peers { // otherwise move has touched r
+		r.table.Store(t)
+	}
+}
+
+func (r *routes) readTable(peers []netip.AddrPort) *table {
 	l, err := r.handle.LinkByIndex(r.device)
-	if err == nil && len(l.Attrs().HardwareAddr) != len(t.mac) {
+	if err == nil && len(l.Attrs().HardwareAddr) != macLen {
 		err = errors.New("it has no Ethernet address")
 	}
 	if err != nil {
-		for i := range t.peers {
-			t.peers[i].reason = fmt.Sprintf("the device is not available: %v", err)
+		t := unusable(len(peers), fmt.Sprintf("the device is not available: %v", err))
+		if last := r.table.Load(); last != nil {
+			t.mac = last.mac // frames may still arrive
 		}
-		r.table.Store(t)
-		return
+		return t
 	}
-	t.mac = [macLen]byte(l.Attrs().HardwareAddr)
+	t := &table{mac: [macLen]byte(l.Attrs().HardwareAddr), peers: make([]entry, len(peers))}
 	neighbours, _ := r.handle.NeighList(r.device, netlink.FAMILY_ALL) // without neighbours, no peer is resolved
 	for i, peer := range peers {
 		t.peers[i] = r.lookUp(l.Attrs(), peer, neighbours)
@@ -149,7 +161,16 @@ func (r *routes) read() {
 			r.confirm(&t.peers[i], peer, neighbours)
 		}
 	}
-	r.table.Store(t)
+	return t
+}
+
+// unusable returns a table of n peers that the path does not carry for the same reason.
+func unusable(n int, reason string) *table {
+	t := &table{peers: make([]entry, n)}
+	for i := range t.peers {
+		t.peers[i].reason = reason
+	}
+	return t
 }
 
 // Usable states of a neighbour. In the stale states, the kernel uses the address while it confirms it.
@@ -241,9 +262,15 @@ func (r *routes) confirm(e *entry, peer netip.AddrPort, neighbours []netlink.Nei
 	}
 }
 
-// move changes the addresses of the peers.
+// move changes the addresses of the peers. Until the next read, the path carries nothing, so that no datagram reaches
+// the old address of a peer.
 func (r *routes) move(peers []netip.AddrPort) {
+	t := unusable(len(peers), "its address has just changed")
+	r.mu.Lock()
+	t.mac = r.table.Load().mac
 	r.peers.Store(&peers)
+	r.table.Store(t)
+	r.mu.Unlock()
 	r.touch()
 }
 

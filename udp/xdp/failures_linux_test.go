@@ -1,0 +1,266 @@
+package xdp_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/protocol"
+	"github.com/zrlmpi/zrlmpid/transport/rankmap"
+	"github.com/zrlmpi/zrlmpid/transport/transporttest"
+	"github.com/zrlmpi/zrlmpid/udp"
+	"github.com/zrlmpi/zrlmpid/udp/xdp"
+)
+
+func (h *hosts) run(t testing.TB, host int, program string, args ...string) {
+	t.Helper()
+	h[host].Do(func() {
+		if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s %q: %v: %s", program, args, err, out)
+		}
+	})
+}
+
+// TestCloseWhilePolling closes transports while other goroutines poll them.
+func TestCloseWhilePolling(t *testing.T) {
+	h := newHosts(t)
+	h.resolve(t, false)
+	for range 30 {
+		m := newMap(t, false)
+		c, err := h.listen(udp.Config{Rank: 0, Map: m, OpenPath: xdp.Open})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			batch := make([]mpe.RxPacket, 8)
+			for {
+				if _, err := c.Poll(batch, nil); err != nil {
+					if !errors.Is(err, mpe.ErrTransportClosed) {
+						t.Error(err)
+					}
+					break
+				}
+				c.Sleep()
+			}
+			c.Sleep()
+			c.Path()
+		})
+		time.Sleep(2 * time.Millisecond)
+		c.Close()
+		wg.Wait()
+	}
+}
+
+// TestBytesAfterClose reads a received datagram after the transport is closed.
+func TestBytesAfterClose(t *testing.T) {
+	h := newHosts(t)
+	h.resolve(t, false)
+	m := newMap(t, false)
+	c, err := h.listen(udp.Config{Rank: 1, Map: m, OpenPath: xdp.Open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.listen(udp.Config{Rank: 0, Map: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.SendHeader(1, bytes.Repeat([]byte{0x96}, protocol.HeaderLen)); err != nil {
+		t.Fatal(err)
+	}
+	batch := make([]mpe.RxPacket, 8)
+	n, err := c.Recv(batch)
+	if n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	c.Close()
+	_ = fmt.Sprint(batch[0].Bytes) // faults if the memory is no longer mapped
+}
+
+// TestCloseWhileSocketIsFull closes a transport while a send waits for the kernel's socket.
+func TestCloseWhileSocketIsFull(t *testing.T) {
+	h := newHosts(t)
+	h.resolve(t, false)
+	tc := needs.Program(t, "a slow device", "tc", "iproute2")
+	h.run(t, 0, tc, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8kbit", "burst", "3000", "limit", "10000000")
+	m := newMap(t, false)
+	c, err := h.listen(udp.Config{Rank: 0, Map: m, OpenPath: xdp.Open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		for {
+			err := c.SendData(1, make([]byte, protocol.HeaderLen), make([]byte, 200000), protocol.CPUShape())
+			if err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	time.Sleep(300 * time.Millisecond)
+	closed := make(chan struct{})
+	go func() { c.Path(); c.Close(); close(closed) }()
+	select {
+	case <-closed:
+		t.Log(<-done)
+	case <-time.After(3 * time.Second):
+		t.Error("Close waits for the send")
+		h.run(t, 0, tc, "qdisc", "del", "dev", "eth0", "root")
+		<-closed
+	}
+}
+
+// TestFewerTransmitQueues uses a device with more receive than transmit queues.
+func TestFewerTransmitQueues(t *testing.T) {
+	h := newHosts(t)
+	h.ip(t, 0, "link del eth0", "link add eth0 numtxqueues 1 numrxqueues 4 type veth peer name eth0 numtxqueues 4 "+
+		"numrxqueues 1 netns "+h[1].Name())
+	for i := range h {
+		h.ip(t, i, "link set eth0 up", fmt.Sprintf("addr add %v/24 dev eth0", address(i, 0, false).Addr()))
+	}
+	h.resolve(t, false)
+	for range 4 {
+		m := newMap(t, false)
+		var ends [2]*transporttest.End
+		for rank := range ends {
+			c, err := h.listen(udp.Config{Rank: rank, Map: m, OpenPath: xdp.Open})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends[rank] = transporttest.Start(t, c)
+		}
+		if err := ends[0].SendHeader(1, bytes.Repeat([]byte{0x96}, protocol.HeaderLen)); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-ends[1].RxPackets:
+		case <-time.After(time.Second):
+			t.Error("the datagram is lost")
+		}
+	}
+}
+
+// TestVLAN: a frame of another VLAN.
+func TestVLAN(t *testing.T) {
+	h := newHosts(t)
+	h.resolve(t, false)
+	if err := h[1].RunIP("link add link eth0 name eth0.5 type vlan id 5"); err != nil {
+		t.Skip(err)
+	}
+	m := newMap(t, false)
+	c, err := h.listen(udp.Config{Rank: 0, Map: m, OpenPath: xdp.Open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := transporttest.Start(t, c)
+	var mac []byte
+	h[0].Do(func() { i, _ := net.InterfaceByName("eth0"); mac = i.HardwareAddr })
+	h.ip(t, 1, "link set eth0.5 up", "addr flush dev eth0", fmt.Sprintf("addr add %v/24 dev eth0.5", address(1, 0, false).Addr()),
+		fmt.Sprintf("neigh replace %v dev eth0.5 lladdr %v nud permanent", address(0, 0, false).Addr(), net.HardwareAddr(mac)))
+	var conn net.Conn
+	h[1].Do(func() { conn, err = net.Dial("udp", m.Addr(0).String()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Write(make([]byte, 32))
+	select {
+	case got := <-end.RxPackets:
+		t.Errorf("received from VLAN 5: %v", got)
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+// TestOneRankStarvesOthers floods a rank that does not read.
+func TestOneRankStarvesOthers(t *testing.T) {
+	h := newHosts(t)
+	h.resolve(t, false)
+	var conns [2]*udp.Conn
+	var maps [2]*rankmap.Map
+	for i := range conns {
+		var err error
+		maps[i] = newMap(t, false)
+		if conns[i], err = h.listen(udp.Config{Rank: 0, Map: maps[i], OpenPath: xdp.Open}); err != nil {
+			t.Fatal(err)
+		}
+		defer conns[i].Close()
+	}
+	var s net.PacketConn
+	h[1].Do(func() { s, _ = net.ListenPacket("udp", maps[0].Addr(1).String()) })
+	for range 5000 {
+		s.WriteTo(make([]byte, 32), net.UDPAddrFromAddrPort(maps[0].Addr(0)))
+	}
+	s.Close()
+	h[1].Do(func() { s, _ = net.ListenPacket("udp", maps[1].Addr(1).String()) })
+	defer s.Close()
+	end := transporttest.Start(t, conns[1])
+	s.WriteTo(make([]byte, 32), net.UDPAddrFromAddrPort(maps[1].Addr(0)))
+	select {
+	case <-end.RxPackets:
+	case <-time.After(time.Second):
+		t.Error("starved")
+	}
+}
+
+// TestMoveAtOnce sends right after an address has changed.
+func TestMoveAtOnce(t *testing.T) {
+	p := newPair(t)
+	p.awaitPath(t)
+	for i := range 100 {
+		p.paths[0].Move([]netip.AddrPort{address(0, 1, false), address(unknown, uint16(1+i), false)})
+		if port, ok := xdp.SendsTo(p.paths[0], 1); ok && port != 1+i {
+			t.Fatalf("the path sends to port %d, want %d", port, 1+i)
+		}
+		time.Sleep(time.Duration(i) * 10 * time.Microsecond)
+	}
+}
+
+// TestDownBeforeNoticed sends while the device is down, before the path has read it in the kernel's tables. The caller
+// gets an error, and the datagram must not be sent later.
+func TestDownBeforeNoticed(t *testing.T) {
+	p := newPair(t)
+	p.awaitPath(t)
+	header := bytes.Repeat([]byte{0x77}, protocol.HeaderLen)
+	restore := xdp.KeepTable(p.paths[0])
+	p.ip(t, 0, "link set eth0 down")
+	for p.paths[0].State().ByKernel == nil {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond)
+	restore()
+	failed := 0
+	for range 100 {
+		if err := p.ends[0].SendHeader(1, header); err != nil {
+			failed++
+		}
+	}
+	p.ip(t, 0, "link set eth0 up")
+	time.Sleep(50 * time.Millisecond)
+	late := 0
+	for range 20 {
+		_ = p.ends[0].SendHeader(1, bytes.Repeat([]byte{0x96}, protocol.HeaderLen))
+		select {
+		case got := <-p.ends[1].RxPackets:
+			if bytes.Equal(got.Bytes, header) {
+				late++
+			}
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if failed != 100 || late > 0 {
+		t.Errorf("%d of 100 sends failed, %d datagrams arrived later", failed, late)
+	}
+	p.awaitPath(t)
+	if free := xdp.FreeFrames(p.paths[0]); free != 2048 {
+		t.Errorf("%d frames are left of 2048", free)
+	}
+}
