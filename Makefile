@@ -109,7 +109,7 @@ simulate: ## random programs on whole engines in simulated time, SEEDS of each k
 	$(GO) test -count=1 -timeout 120m -run TestSimulation -v ./mpe/core -seeds $(SEEDS)
 
 diagnose: ## how often `why` is right: hangs of SEEDS simulated clusters, and with real nodes where there are any; writes the results to docs/reliability.md and docs/data
-	$(GO) test -count=1 -timeout 120m -run 'TestDiagnose$$' -v ./internal/integration/diagnose -seeds $(SEEDS) -write
+	$(GO) test -count=1 -timeout 120m -run 'Test(Diagnose|Latency)$$' -v ./internal/integration/diagnose -seeds $(SEEDS) -write
 	$(GO) test -count=1 -run 'TestNodes$$' -v ./internal/integration/hangs -write
 
 programs: ## programs that end in the middle of each operation, in each way, and the next ones 0, 1 and 3 s later

@@ -47,7 +47,7 @@ func TestDiagnose(t *testing.T) {
 			r.total.answers())
 	}
 	if *write {
-		if err := r.write("../../../docs/reliability.md"); err != nil {
+		if err := r.write(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -217,6 +217,10 @@ func (r *results) log(t *testing.T) {
 // vantageNames lists the vantages in the order in which tables show them.
 var vantageNames = []string{"one", "links", "some", "all"}
 
+// vantageTitles maps vantages to their names in tables.
+var vantageTitles = map[string]string{"one": "one daemon", "links": "one daemon that asks over its links",
+	"some": "daemons, some of which are down", "all": "all daemons"}
+
 // golden returns the numbers of all faults.
 func (r *results) golden() string {
 	var b strings.Builder
@@ -230,14 +234,15 @@ func (r *results) golden() string {
 	return b.String()
 }
 
-// write writes the totals of each vantage to page, and the percentages of each fault to its data file.
-func (r *results) write(page string) error {
+// page is the page of results.
+const page = "../../../docs/reliability.md"
+
+// write writes the totals of each vantage to the page, and the percentages of each fault to its data file.
+func (r *results) write() error {
 	totals := [][]string{slices.Concat([]string{"vantage"}, kit.Columns, []string{"decided", "longer lists"})}
-	names := map[string]string{"one": "one daemon", "links": "one daemon that asks over its links",
-		"some": "daemons, some of which are down", "all": "all daemons"}
 	for _, v := range vantageNames {
 		if c := r.kinds[[2]string{"", v}]; c != nil {
-			totals = append(totals, slices.Concat([]string{names[v]}, kit.Counts(c.verdicts).Cells(), []string{
+			totals = append(totals, slices.Concat([]string{vantageTitles[v]}, kit.Counts(c.verdicts).Cells(), []string{
 				fmt.Sprintf("%d of %d", r.decided[v], r.decidable[v]), fmt.Sprintf("%d of %d", r.longer[v], r.lists[v])}))
 		}
 	}

@@ -54,7 +54,8 @@ func simulate(seed uint64) (answers []answer) {
 	c.observe(moments, func(v vantage, after time.Duration) {
 		a := answer{seed: seed, cluster: c.kind.name, names: names, truths: truths, vantage: v.name,
 			after: after, trigger: c.trigger, evidence: c.evidence(v.ranks)}
-		if c.score(&a, v) {
+		if c.hangsAt(v) {
+			c.score(&a, v)
 			answers = append(answers, a)
 		}
 	})
@@ -91,13 +92,7 @@ func prepare(seed uint64) *cluster {
 // observe runs a cluster with a fault. At each moment at which a program hangs, it calls look for each vantage. The
 // vantages include ranks that question the other ranks over their links.
 func (c *cluster) observe(moments []time.Duration, look func(v vantage, after time.Duration)) {
-	c.begin()
-	limit := 2 * time.Second
-	if c.suspect != 0 { // faults may be later there
-		limit *= 2
-	}
-	c.run(c.now+limit, func() bool { return c.trigger != 0 })
-	if c.trigger == 0 {
+	if !c.runToFault() {
 		return
 	}
 	for _, after := range moments {
@@ -114,6 +109,17 @@ func (c *cluster) observe(moments []time.Duration, look func(v vantage, after ti
 			}
 		}
 	}
+}
+
+// runToFault starts a cluster and runs it until the fault takes effect. It returns false if the fault never does.
+func (c *cluster) runToFault() bool {
+	c.begin()
+	limit := 2 * time.Second
+	if c.suspect != 0 { // faults may be later there
+		limit *= 2
+	}
+	c.run(c.now+limit, func() bool { return c.trigger != 0 })
+	return c.trigger != 0
 }
 
 // begin starts a cluster, and lets a rank ask before the fault if it is to do so.
@@ -148,9 +154,12 @@ func (c *cluster) inject() (names []string, truths []truth) {
 const waited = 1200 * time.Millisecond
 
 // hung returns the ranks whose programs hang in a call.
-func (c *cluster) hung() (ranks []int) {
+func (c *cluster) hung() []int { return c.waiting(waited) }
+
+// waiting returns the ranks whose programs are in a call of at least the given age.
+func (c *cluster) waiting(age time.Duration) (ranks []int) {
 	for _, n := range c.nodes {
-		if p := n.program; !n.gone && p.current != nil && c.now-p.since >= waited {
+		if p := n.program; !n.gone && p.current != nil && c.now-p.since >= age {
 			ranks = append(ranks, n.rank)
 		}
 	}
@@ -159,19 +168,28 @@ func (c *cluster) hung() (ranks []int) {
 
 // hangsAt reports whether a vantage includes the state of a rank that hangs.
 func (c *cluster) hangsAt(v vantage) bool {
-	return slices.ContainsFunc(c.hung(), func(rank int) bool {
-		n := c.nodes[rank]
-		idle := n.kind == standin && n.program.current.receives // a stand-in that waits for work is idle
-		return slices.Contains(v.ranks, rank) && n.kind.ours() && !n.stopped && !idle
-	})
+	_, hangs := c.waitAt(v.ranks, waited)
+	return hangs
 }
 
-// score compares the diagnosis at a vantage with the truth. It returns false if no rank hangs whose state is known
-// there.
-func (c *cluster) score(a *answer, v vantage) bool {
-	if !c.hangsAt(v) {
-		return false
+// waitAt returns the start time of the earliest call of at least the given age in which one of the ranks waits. It returns
+// false if no rank waits whose state can be asked.
+func (c *cluster) waitAt(ranks []int, age time.Duration) (since time.Duration, ok bool) {
+	for _, rank := range c.waiting(age) {
+		n := c.nodes[rank]
+		idle := n.kind == standin && n.program.current.receives // a stand-in that waits for work is idle
+		if !slices.Contains(ranks, rank) || !n.kind.ours() || n.stopped || idle {
+			continue
+		}
+		if !ok || n.program.since < since {
+			since, ok = n.program.since, true
+		}
 	}
+	return since, ok
+}
+
+// score compares the diagnosis at a vantage with the truth.
+func (c *cluster) score(a *answer, v vantage) {
 	d := diagnosis.Diagnose(v.sources, time.Second)
 	consequences := c.consequences(v)
 	truths := append(slices.Clone(a.truths), consequences...)
@@ -216,7 +234,6 @@ func (c *cluster) score(a *answer, v vantage) bool {
 	for i := range a.possible {
 		a.listed = append(a.listed, c.label(&a.possible[i], v))
 	}
-	return true
 }
 
 // consequences returns truths that follow from the injected cause: other ranks that wait, compute, or have a failed

@@ -73,10 +73,23 @@ func (c Counts) Cells() []string {
 	return slices.Insert(cells, 0, strconv.Itoa(answers))
 }
 
-// Write replaces the section of a page between the comments "<!-- name -->" and "<!-- /name -->" by title, a table of
-// totals, and a link to data/why-NAME.csv. It writes kinds to that file next to the page. The first row of each table
-// contains the column names.
+// Write writes title, a link to data/why-NAME.csv, and a table of totals to a section of a page. It writes kinds to that
+// file next to the page. The first row of each table contains the column names.
 func Write(page, name, title string, totals, kinds [][]string) error {
+	file := "why-" + name + ".csv"
+	if err := WriteTable(page, name, fmt.Sprintf("%s. By kind: [%s](data/%s)", title, file, file), totals); err != nil {
+		return err
+	}
+	var data bytes.Buffer
+	if err := csv.NewWriter(&data).WriteAll(kinds); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(filepath.Dir(page), "data", file), data.Bytes(), 0o644)
+}
+
+// WriteTable replaces the section of a page between the comments "<!-- name -->" and "<!-- /name -->" by title and a
+// table. The first row contains the column names.
+func WriteTable(page, name, title string, table [][]string) error {
 	old, err := os.ReadFile(page)
 	if err != nil {
 		return err
@@ -87,21 +100,13 @@ func Write(page, name, title string, totals, kinds [][]string) error {
 	if !ok || !also {
 		return fmt.Errorf("%s has no section %q", page, name)
 	}
-	file := "why-" + name + ".csv"
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s%s. By kind: [%s](data/%s)\n\n", begin, title, file, file)
-	for i, row := range totals {
+	fmt.Fprintf(&text, "%s%s\n\n", begin, title)
+	for i, row := range table {
 		fmt.Fprintf(&text, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
 			text.WriteString(strings.Repeat("|---", len(row)) + "|\n")
 		}
 	}
-	if err := os.WriteFile(page, []byte(before+text.String()+end+after), 0o644); err != nil {
-		return err
-	}
-	var data bytes.Buffer
-	if err := csv.NewWriter(&data).WriteAll(kinds); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(filepath.Dir(page), "data", file), data.Bytes(), 0o644)
+	return os.WriteFile(page, []byte(before+text.String()+end+after), 0o644)
 }
