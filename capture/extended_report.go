@@ -133,7 +133,7 @@ func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {
 	f.tracker.addFinding(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).setPackets(s.list)
 }
 
-// reportOpen reports two kinds of open messages: those that no receive matched, and those that were matched but are
+// reportOpen reports two kinds of open messages: messages that no receive matched, and messages that were matched but are
 // incomplete.
 func (f *extFlow) reportOpen() {
 	var unmatched, incomplete []*extMessage

@@ -201,6 +201,9 @@ func (d *Daemon) bindSockets() (open listeners, err error) {
 		if err := r.Bind(d.rankMap); err != nil {
 			return open, errors.Join(err, d.closeSockets(open))
 		}
+		if err := r.PathError(); err != nil {
+			d.log.Warn("AF_XDP is not used: the kernel's socket is", zap.Int("rank", r.cfg.Rank), zap.Error(err))
+		}
 	}
 	for _, s := range []struct {
 		path     string

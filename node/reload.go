@@ -87,6 +87,7 @@ func (r *Rank) immutableChanges(peer int, l *Link, m *rankmap.Map) (errs []error
 	}
 	differs("profile", old.Profile, l.Profile)
 	differs("transport", old.Transport, l.Transport)
+	differs("path", old.Path, l.Path)
 	differs("max_datagram", old.MaxDatagram, l.MaxDatagram)
 	if l.Profile != protocol.Extended || peer == r.Self.Rank {
 		return errs

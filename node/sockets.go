@@ -106,6 +106,10 @@ func (r *Rank) listenUDP(cfg *udp.Config) (*udp.Conn, error) {
 	return udp.Listen(*cfg)
 }
 
+// PathError returns the reason why the rank uses only the kernel's socket although a link is configured otherwise, or
+// nil. It may be called after Bind.
+func (r *Rank) PathError() error { return r.pathError }
+
 // configuredPath returns PathXDP if a link over UDP requires it, PathAuto if a link allows it, and PathKernel
 // otherwise.
 func (r *Rank) configuredPath() config.Path {

@@ -132,6 +132,8 @@ type PathRefusal struct {
 	// Unresolved means that the kernel does not know the hardware address of the next hop. It resolves the address when
 	// the first datagram is sent.
 	Unresolved bool `json:"unresolved,omitempty"`
+	// Local means that the peer has an address of this host.
+	Local bool `json:"local,omitempty"`
 }
 
 // Program is a program attached to a rank.

@@ -31,7 +31,8 @@ func Examine(local netip.Addr) (Device, error) {
 	if err != nil {
 		return Device{}, err
 	}
-	d := Device{Name: i.Name, Queues: numQueues(i.Name)}
+	d := Device{Name: i.Name}
+	d.Queues, _ = numQueues(i.Name)
 	if d.Driver, err = driverName(i.Name); err != nil {
 		return d, err
 	}

@@ -28,15 +28,8 @@ func OpenUnlessFiltered(local netip.AddrPort, peers []netip.AddrPort) (udp.Path,
 // checkFilters returns an error if any chain that sees packets of this host drops packets by default or has a rule. It
 // does not interpret rules, because sets, marks and jumps may make any rule concern any datagram.
 func checkFilters() error {
-	// The file lists the tables of iptables-legacy. It is absent if the module is not loaded.
-	for _, file := range []string{"ip_tables_names", "ip6_tables_names"} {
-		names, err := os.ReadFile("/proc/thread-self/net/" + file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("reading the tables of iptables: %w", err)
-		}
-		if list := strings.Fields(string(names)); len(list) > 0 {
-			return fmt.Errorf("%w: iptables-legacy has the tables %s", ErrFiltered, strings.Join(list, ", "))
-		}
+	if err := checkLegacyTables(); err != nil {
+		return err
 	}
 	conn, err := nftables.New()
 	if err != nil {
@@ -61,6 +54,49 @@ func checkFilters() error {
 		if len(rules) > 0 {
 			return fmt.Errorf("%w: chain %s of nftables has rules", ErrFiltered, name)
 		}
+	}
+	return nil
+}
+
+// checkLegacyTables returns an error if iptables-legacy has tables, or if that cannot be determined.
+func checkLegacyTables() error {
+	for _, family := range []string{"ip", "ip6"} {
+		// The file is absent if the kernel has no iptables. Only root may read it.
+		names, err := os.ReadFile("/proc/thread-self/net/" + family + "_tables_names")
+		switch list := strings.Fields(string(names)); {
+		case errors.Is(err, fs.ErrPermission):
+			if err := checkLegacyModules(family); err != nil {
+				return err
+			}
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("reading the tables of iptables: %w", err)
+		case len(list) > 0:
+			return fmt.Errorf("%w: iptables-legacy has the tables %s", ErrFiltered, strings.Join(list, ", "))
+		}
+	}
+	return nil
+}
+
+// checkLegacyModules returns an error if a module with a table of iptables-legacy is loaded, or if iptables is not a
+// module, so that its tables may be built into the kernel.
+func checkLegacyModules(family string) error {
+	modules, err := os.ReadFile("/proc/modules")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the modules of the kernel: %w", err)
+	}
+	isModule := false
+	for line := range strings.Lines(string(modules)) {
+		name, _, _ := strings.Cut(line, " ")
+		isModule = isModule || name == family+"_tables"
+		if strings.HasPrefix(name, family+"table_") {
+			return fmt.Errorf("%w: the module %s of iptables-legacy is loaded, whose rules only root may read", ErrFiltered,
+				name)
+		}
+	}
+	if !isModule {
+		return fmt.Errorf("%w, if iptables-legacy has rules: this kernel has it built in, and only root may read its "+
+			"tables", ErrFiltered)
 	}
 	return nil
 }

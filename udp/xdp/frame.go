@@ -26,7 +26,7 @@ const (
 // maxHeaders is the length of the longest headers of a frame.
 const maxHeaders = ethernetLen + ipv6Len + udpLen
 
-// headers holds the headers of the frames from a local address to a peer. The lengths and the checksums are those of an
+// headers holds the headers of the frames from a local address to a peer. They have the lengths and checksums of an
 // empty datagram.
 type headers struct {
 	bytes [maxHeaders]byte

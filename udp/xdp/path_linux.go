@@ -232,7 +232,8 @@ func (p *Path) State() state.Path {
 	peers := *p.routes.peers.Load()
 	for peer, e := range p.routes.table.Load().peers {
 		if e.reason != "" && peers[peer] != p.local {
-			s.ByKernel = append(s.ByKernel, state.PathRefusal{Peer: peer, Reason: e.reason, Unresolved: e.unresolved})
+			s.ByKernel = append(s.ByKernel, state.PathRefusal{Peer: peer, Reason: e.reason, Unresolved: e.unresolved,
+				Local: e.local})
 		}
 	}
 	return s

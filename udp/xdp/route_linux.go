@@ -30,7 +30,9 @@ type entry struct {
 	reason string
 	// unresolved is set if the reason is that the kernel does not know the hardware address of the next hop.
 	unresolved bool
-	headers    headers
+	// local is set if the reason is that the peer has an address of this host.
+	local   bool
+	headers headers
 	// limit is the maximum length of a datagram in bytes.
 	limit int
 	// stale is set if the kernel has not confirmed the neighbour for some time. It does so when somebody uses it.
@@ -190,7 +192,7 @@ func (r *routes) lookUp(device *netlink.LinkAttrs, peer netip.AddrPort, neighbou
 	case err != nil:
 		return entry{reason: fmt.Sprintf("no route: %v", err)}
 	case route.Type == unix.RTN_LOCAL:
-		return entry{reason: "it has an address of this host"}
+		return entry{reason: "it has an address of this host", local: true}
 	case route.Type != unix.RTN_UNICAST:
 		return entry{reason: "its address is not that of one host"}
 	case route.LinkIndex != r.device:

@@ -114,7 +114,7 @@ func rankProblems(rank *state.Rank) []Problem {
 				fmt.Sprintf("rank %d sends and receives by the kernel's socket: %s", rank.Rank, path.Error), ""})
 		}
 		for _, p := range path.ByKernel {
-			if !p.Unresolved {
+			if !p.Unresolved && !p.Local {
 				ps = append(ps, Problem{Warning, rank.Rank, fmt.Sprintf("rank %d sends to rank %d by the kernel's socket: %s",
 					rank.Rank, p.Peer, p.Reason), ""})
 			}
