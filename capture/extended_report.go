@@ -133,8 +133,8 @@ func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {
 	f.tracker.addFinding(kind, e, count+"%s", f.counts.Src, f.counts.Dst, what).setPackets(s.list)
 }
 
-// reportOpen reports two kinds of open messages: messages that no receive matched, and messages that were matched but are
-// incomplete.
+// reportOpen reports two kinds of open messages: messages that no receive matched, and messages that were matched but
+// are incomplete.
 func (f *extFlow) reportOpen() {
 	var unmatched, incomplete []*extMessage
 	for _, m := range f.openMessages {

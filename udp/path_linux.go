@@ -52,7 +52,8 @@ type pathSocket struct {
 	// received[next:count] are the datagrams of the path that have not been returned.
 	received    [ringLen]Datagram
 	next, count int
-	// held are datagrams of the kernel's socket that must be returned after the datagrams of the path. heldBytes is their memory.
+	// held are datagrams of the kernel's socket that must be returned after the datagrams of the path. heldBytes is their
+	// memory.
 	held      []incoming
 	heldBytes []byte
 	// passed is the number of bypassed datagrams that have been returned, or have been dropped by the kernel.
