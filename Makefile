@@ -23,7 +23,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./daemon/attach ./metrics ./internal/integration
 
-.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
+.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose decided programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -111,6 +111,9 @@ simulate: ## random programs on whole engines in simulated time, SEEDS of each k
 diagnose: ## how often `why` is right: hangs of SEEDS simulated clusters, and with real nodes where there are any; writes the results to docs/reliability.md and docs/data
 	$(GO) test -count=1 -timeout 120m -run 'Test(Diagnose|Latency)$$' -v ./internal/integration/diagnose -seeds $(SEEDS) -write
 	$(GO) test -count=1 -run 'TestNodes$$' -v ./internal/integration/hangs -write
+
+decided: ## how often `why` is certain where only one cause is possible, in SEEDS simulated clusters; few causes are decidable in fewer than 10000; writes the results to docs/reliability.md
+	$(GO) test -count=1 -timeout 120m -run 'TestDecided$$' -v ./internal/integration/diagnose -seeds $(SEEDS) -write
 
 programs: ## programs that end in the middle of each operation, in each way, and the next ones 0, 1 and 3 s later
 	ZRLMPI_NEXT_PROGRAM_PAUSES=0s,1s,3s $(GO) test -count=1 -timeout 60m -run 'TestNextProgram$$' -v ./internal/integration

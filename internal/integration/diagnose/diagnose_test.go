@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	kit "github.com/zrlmpi/zrlmpid/internal/testkit/verdict"
@@ -16,7 +17,7 @@ var (
 	seeds     = flag.Int("seeds", defaultSeeds, "how many clusters are simulated")
 	firstSeed = flag.Uint64("seed", 0, "the first seed")
 	show      = flag.String("show", "",
-		"log the answers with this verdict: right, listed, silent, missing, wrong, longer or undecided")
+		"log the answers with this verdict: right, listed, silent, missing, wrong or longer; or undecided, in TestDecided")
 	write     = flag.Bool("write", false, "write the results to docs/reliability.md and docs/data")
 	update    = flag.Bool("update", false, "write testdata/answers.txt")
 	witnesses = flag.Bool("witnesses", false, "measure which lists are longer than necessary, as -write does")
@@ -25,9 +26,11 @@ var (
 // defaultSeeds is the default number of clusters. They take about ten seconds.
 const defaultSeeds = 600
 
-// few returns the minimum number of runs in a group with the same evidence. In a smaller group, a rare cause of that
-// evidence has most likely not occurred.
-func few() int { return max(10, *seeds/1000) }
+// few is the minimum number of runs in a group with the same evidence. In a smaller group, a rare cause of that evidence
+// has most likely not occurred.
+func few() int { return max(minRuns, *seeds/1000) }
+
+const minRuns = 10
 
 // seeks reports whether the test searches for witnesses, which show whether lists of causes are longer than necessary.
 func seeks() bool { return *witnesses || *write }
@@ -36,8 +39,11 @@ func seeks() bool { return *witnesses || *write }
 // default seeds, it also compares the numbers of answers with testdata/answers.txt: removing a hypothesis or one of its
 // contradictions changes these numbers.
 func TestDiagnose(t *testing.T) {
-	all := simulateAll()
-	r := newResults(all)
+	r := newResults(simulateAll())
+	if seeks() {
+		r.seekLonger()
+	}
+	r.compareLists()
 	r.log(t)
 	if n := r.total.verdicts[wrong]; n > 0 {
 		t.Errorf("%d answers are certain and wrong: -show wrong has them", n)
@@ -72,12 +78,12 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// simulateAll simulates the clusters of all seeds.
-func simulateAll() (list []answer) {
+// simulateAll simulates the clusters of all seeds, in the first call.
+var simulateAll = sync.OnceValue(func() []answer {
 	all := make([][]answer, *seeds)
 	parallel(*seeds, func(i int) { all[i] = simulate(*firstSeed + uint64(i)) })
 	return slices.Concat(all...)
-}
+})
 
 // count counts answers.
 type count struct {
@@ -119,10 +125,9 @@ type results struct {
 	runs   map[string]map[uint64]bool
 	// real maps evidence to the labels of all causes that were true in these runs.
 	real map[string]map[string]bool
-	// Numbers of answers by vantage, among those with enough runs of the same evidence. lists counts lists of causes,
-	// and longer the lists with a cause that was true in no such run. decidable counts answers whose evidence has a
-	// single class, and decided the right ones among them.
-	longer, lists, decided, decidable map[string]int
+	// Numbers of lists of causes by vantage, among those with enough runs of the same evidence. longer counts the lists
+	// with a cause that was true in no such run.
+	longer, lists map[string]int
 }
 
 func newResults(all []answer) *results {
@@ -130,7 +135,7 @@ func newResults(all []answer) *results {
 		all: all, kinds: map[[2]string]*count{}, truths: map[string]map[string]bool{},
 		runs:   map[string]map[uint64]bool{},
 		real:   map[string]map[string]bool{},
-		longer: map[string]int{}, lists: map[string]int{}, decided: map[string]int{}, decidable: map[string]int{},
+		longer: map[string]int{}, lists: map[string]int{},
 	}
 	for i := range all {
 		a := &all[i]
@@ -153,25 +158,21 @@ func newResults(all []answer) *results {
 		}
 		r.truths[a.evidence][a.class], r.runs[a.evidence][a.seed] = true, true
 	}
-	if seeks() {
-		r.seek()
-	}
-	for i := range all {
-		if a := &all[i]; r.comparable(a) {
-			r.compare(a)
-		}
-	}
 	return r
 }
 
-// comparable reports whether enough runs have the same evidence as an answer.
-func (r *results) comparable(a *answer) bool {
-	return a.class != "" && len(r.runs[a.evidence]) >= few()
+// isComparable reports whether at least the given number of runs have the same evidence as an answer.
+func (r *results) isComparable(a *answer, runs int) bool {
+	return a.class != "" && len(r.runs[a.evidence]) >= runs
 }
 
-// compare compares an answer with the causes that produce the same evidence.
-func (r *results) compare(a *answer) {
-	if a.verdict == listed {
+// compareLists counts the lists with a cause that no run with the same evidence has.
+func (r *results) compareLists() {
+	for i := range r.all {
+		a := &r.all[i]
+		if a.verdict != listed || !r.isComparable(a, few()) {
+			continue
+		}
 		r.lists[a.vantage]++
 		for _, l := range a.listed {
 			if !r.real[a.evidence][l] {
@@ -182,24 +183,13 @@ func (r *results) compare(a *answer) {
 			r.longer[a.vantage]++
 		}
 	}
-	if len(r.truths[a.evidence]) == 1 {
-		r.decidable[a.vantage]++
-		if a.verdict == right {
-			r.decided[a.vantage]++
-		} else {
-			a.isUndecided = true
-		}
-	}
 }
 
 func (r *results) log(t *testing.T) {
 	for i := range r.all {
 		a := &r.all[i]
-		if *show != "" && (a.verdict.String() == *show || *show == "longer" && a.extra != nil || *show == "undecided" &&
-			a.isUndecided) {
-			t.Logf("seed %d, %s, %v, %v at %v from %s; the same evidence has %v, not %q\n%s\n%s", a.seed, a.cluster,
-				a.names, a.truths, a.after, a.vantage, slices.Sorted(maps.Keys(r.truths[a.evidence])), a.extra,
-				a.evidence, a.text)
+		if *show != "" && (a.verdict.String() == *show || *show == "longer" && a.extra != nil) {
+			r.logAnswer(t, a)
 		}
 	}
 	for _, v := range vantageNames {
@@ -207,11 +197,15 @@ func (r *results) log(t *testing.T) {
 			t.Logf("%-5s %6d answers: right %d, listed %d, silent %d, missing %d, wrong %d", v, c.answers(),
 				c.verdicts[right], c.verdicts[listed], c.verdicts[silent], c.verdicts[missing], c.verdicts[wrong])
 			if seeks() {
-				t.Logf("      %d of %d lists longer than what cannot be distinguished; %d of %d certain that can be",
-					r.longer[v], r.lists[v], r.decided[v], r.decidable[v])
+				t.Logf("      %d of %d lists longer than what cannot be distinguished", r.longer[v], r.lists[v])
 			}
 		}
 	}
+}
+
+func (r *results) logAnswer(t *testing.T, a *answer) {
+	t.Logf("seed %d, %s, %v, %v at %v from %s; the same evidence has %v, not %q\n%s\n%s", a.seed, a.cluster, a.names,
+		a.truths, a.after, a.vantage, slices.Sorted(maps.Keys(r.truths[a.evidence])), a.extra, a.evidence, a.text)
 }
 
 // vantageNames lists the vantages in the order in which tables show them.
@@ -239,11 +233,11 @@ const page = "../../../docs/reliability.md"
 
 // write writes the totals of each vantage to the page, and the percentages of each fault to its data file.
 func (r *results) write() error {
-	totals := [][]string{slices.Concat([]string{"vantage"}, kit.Columns, []string{"decided", "longer lists"})}
+	totals := [][]string{slices.Concat([]string{"vantage"}, kit.Columns, []string{"longer lists"})}
 	for _, v := range vantageNames {
 		if c := r.kinds[[2]string{"", v}]; c != nil {
 			totals = append(totals, slices.Concat([]string{vantageTitles[v]}, kit.Counts(c.verdicts).Cells(), []string{
-				fmt.Sprintf("%d of %d", r.decided[v], r.decidable[v]), fmt.Sprintf("%d of %d", r.longer[v], r.lists[v])}))
+				fmt.Sprintf("%d of %d", r.longer[v], r.lists[v])}))
 		}
 	}
 	kinds := [][]string{{"injected", "one daemon: right %", "one daemon: list %", "over links: right %",

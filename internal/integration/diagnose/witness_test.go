@@ -100,20 +100,31 @@ type sought struct {
 	evidence, label string
 }
 
-// attempts is the maximum number of simulations per cause in search of a witness.
-const attempts = 800
+// search describes a search for witnesses of listed causes.
+type search struct {
+	runs     int // minimum number of runs with the same evidence
+	attempts int // maximum number of simulations per cause
+	// isOpen reports whether a witness of a cause is still wanted.
+	isOpen func(s sought) bool
+	// perEvidence means that each attempt tries a single cause of each evidence, in turn.
+	perEvidence bool
+}
 
-// seek searches for witnesses of listed causes. For each cause, it tries the clusters of the answers that list it, in
-// turn.
-func (r *results) seek() {
+// seekLonger searches for witnesses of all listed causes.
+func (r *results) seekLonger() {
+	r.seek(search{runs: few(), attempts: 800, isOpen: func(s sought) bool { return !r.real[s.evidence][s.label] }})
+}
+
+// seek searches for witnesses. For each cause, it tries the clusters of the answers that list it, in turn.
+func (r *results) seek(how search) {
 	wanted := map[sought][]*answer{}
 	for i := range r.all {
 		a := &r.all[i]
-		if !r.comparable(a) {
+		if !r.isComparable(a, how.runs) {
 			continue
 		}
 		for _, l := range a.listed {
-			if s := (sought{a.evidence, l}); !r.real[a.evidence][l] {
+			if s := (sought{a.evidence, l}); how.isOpen(s) {
 				wanted[s] = append(wanted[s], a)
 			}
 		}
@@ -121,9 +132,12 @@ func (r *results) seek() {
 	order := func(a, b sought) int {
 		return cmp.Or(cmp.Compare(a.evidence, b.evidence), cmp.Compare(a.label, b.label))
 	}
-	for try := range attempts {
+	for try := range how.attempts {
 		open := slices.DeleteFunc(slices.SortedFunc(maps.Keys(wanted), order),
-			func(s sought) bool { return r.real[s.evidence][s.label] })
+			func(s sought) bool { return !how.isOpen(s) })
+		if how.perEvidence {
+			open = turns(open, try)
+		}
 		found := make([][]witness, len(open))
 		parallel(len(open), func(i int) {
 			s := open[i]
@@ -139,6 +153,18 @@ func (r *results) seek() {
 			}
 		}
 	}
+}
+
+// turns returns one cause of each evidence, the next one in each try. The causes are sorted by evidence.
+func turns(open []sought, try int) (list []sought) {
+	for len(open) > 0 {
+		n := slices.IndexFunc(open, func(s sought) bool { return s.evidence != open[0].evidence })
+		if n < 0 {
+			n = len(open)
+		}
+		list, open = append(list, open[try/2%n]), open[n:]
+	}
+	return list
 }
 
 // isNew reports whether a run has the evidence of an answer, and a cause that no run with this evidence had yet.
