@@ -43,7 +43,7 @@ type pathSocket struct {
 	// Neither is held while the kernel's socket may wait.
 	pathSendMu, pathRecvMu sync.Mutex
 	pathClosed             atomic.Bool
-	// retry sends datagrams that stay staged because the device is busy. pathSendMu guards it.
+	// retry sends the datagrams that stay staged because the device is busy. pathSendMu guards it.
 	retry *time.Timer
 	// byPath is set for each peer if its last datagram was sent by the path, and messageByPath if that was the case for
 	// the beginning of the last message in several datagrams.
@@ -52,7 +52,7 @@ type pathSocket struct {
 	// received[next:count] are the datagrams of the path that have not been returned.
 	received    [ringLen]Datagram
 	next, count int
-	// held are datagrams of the kernel's socket that must be returned after the datagrams of the path. heldBytes is their
+	// held are datagrams of the kernel's socket that must be returned after datagrams of the path. heldBytes is their
 	// memory.
 	held      []incoming
 	heldBytes []byte
@@ -195,7 +195,7 @@ func (s *mmsgSocket) hasUnsent() bool {
 	return err == nil && n > 0
 }
 
-// flushLater sends datagrams that stay staged because the device is busy.
+// flushLater sends the datagrams that stay staged because the device was busy.
 func (s *pathSocket) flushLater() {
 	s.pathSendMu.Lock()
 	defer s.pathSendMu.Unlock()
@@ -368,8 +368,8 @@ func (s *pathSocket) receive() {
 	if s.count > 0 {
 		s.emptyPolls = 0
 	}
-	// Datagrams of different queues may be out of order. One that waits for the kernel's socket must not delay those that
-	// precede it.
+	// Datagrams of different queues may be out of order. One that waits for the kernel's socket must not delay earlier
+	// ones.
 	if byArrival := func(a, b Datagram) int { return cmp.Compare(a.After, b.After) }; s.count > 1 &&
 		!slices.IsSortedFunc(s.received[:s.count], byArrival) {
 		slices.SortStableFunc(s.received[:s.count], byArrival)

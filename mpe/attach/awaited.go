@@ -7,10 +7,10 @@ import (
 )
 
 // awaited lists, in shared memory, the operations for which callers sleep, so that the daemon can diagnose hangs. A
-// caller that still polls is not listed, because most operations complete while their callers poll. A caller that sleeps
-// until any of several operations completes (Waitany, Waitsome) lists none of them: the diagnosis takes each listed
-// operation for one without which the caller cannot continue, and would be certain of a cycle that another of the
-// operations can end.
+// caller that still polls is not listed, because most operations complete while their callers poll. A caller that
+// sleeps until any of several operations completes (Waitany, Waitsome) lists none of them: the diagnosis takes each
+// listed operation for one without which the caller cannot continue, and would be certain of a cycle that another of
+// the operations can end.
 type awaited struct {
 	mu    sync.Mutex
 	words *wire.Awaited // in shared memory; nil without rings, and after the end of the connection

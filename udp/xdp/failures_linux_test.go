@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os/exec"
 	"sync"
@@ -150,36 +149,6 @@ func TestFewerTransmitQueues(t *testing.T) {
 	}
 }
 
-// TestVLAN: a frame of another VLAN.
-func TestVLAN(t *testing.T) {
-	h := newHosts(t)
-	h.resolve(t, false)
-	if err := h[1].RunIP("link add link eth0 name eth0.5 type vlan id 5"); err != nil {
-		t.Skip(err)
-	}
-	m := newMap(t, false)
-	c, err := h.listen(udp.Config{Rank: 0, Map: m, OpenPath: xdp.Open})
-	if err != nil {
-		t.Fatal(err)
-	}
-	end := transporttest.Start(t, c)
-	var mac []byte
-	h[0].Do(func() { i, _ := net.InterfaceByName("eth0"); mac = i.HardwareAddr })
-	h.ip(t, 1, "link set eth0.5 up", "addr flush dev eth0", fmt.Sprintf("addr add %v/24 dev eth0.5", address(1, 0, false).Addr()),
-		fmt.Sprintf("neigh replace %v dev eth0.5 lladdr %v nud permanent", address(0, 0, false).Addr(), net.HardwareAddr(mac)))
-	var conn net.Conn
-	h[1].Do(func() { conn, err = net.Dial("udp", m.Addr(0).String()) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn.Write(make([]byte, 32))
-	select {
-	case got := <-end.RxPackets:
-		t.Errorf("received from VLAN 5: %v", got)
-	case <-time.After(300 * time.Millisecond):
-	}
-}
-
 // TestOneRankStarvesOthers floods a rank that does not read.
 func TestOneRankStarvesOthers(t *testing.T) {
 	h := newHosts(t)
@@ -192,23 +161,19 @@ func TestOneRankStarvesOthers(t *testing.T) {
 		if conns[i], err = h.listen(udp.Config{Rank: 0, Map: maps[i], OpenPath: xdp.Open}); err != nil {
 			t.Fatal(err)
 		}
-		defer conns[i].Close()
+		t.Cleanup(func() { conns[i].Close() })
 	}
-	var s net.PacketConn
-	h[1].Do(func() { s, _ = net.ListenPacket("udp", maps[0].Addr(1).String()) })
+	header := make([]byte, protocol.HeaderLen)
+	first := h.dialFrom(t, maps[0])
 	for range 5000 {
-		s.WriteTo(make([]byte, 32), net.UDPAddrFromAddrPort(maps[0].Addr(0)))
+		if _, err := first.Write(header); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s.Close()
-	h[1].Do(func() { s, _ = net.ListenPacket("udp", maps[1].Addr(1).String()) })
-	defer s.Close()
-	end := transporttest.Start(t, conns[1])
-	s.WriteTo(make([]byte, 32), net.UDPAddrFromAddrPort(maps[1].Addr(0)))
-	select {
-	case <-end.RxPackets:
-	case <-time.After(time.Second):
-		t.Error("starved")
+	if _, err := h.dialFrom(t, maps[1]).Write(header); err != nil {
+		t.Fatal(err)
 	}
+	transporttest.Start(t, conns[1]).Next(t)
 }
 
 // TestMoveAtOnce sends right after an address has changed.
@@ -262,5 +227,125 @@ func TestDownBeforeNoticed(t *testing.T) {
 	p.awaitPath(t)
 	if free := xdp.FreeFrames(p.paths[0]); free != 2048 {
 		t.Errorf("%d frames are left of 2048", free)
+	}
+}
+
+// TestCloseUnderLoad sends, receives and asks for the state in both directions until the ranks are closed.
+func TestCloseUnderLoad(t *testing.T) {
+	h := newHosts(t)
+	h.resolve(t, false)
+	for range 8 {
+		m := newMap(t, false)
+		var wg sync.WaitGroup
+		var cs [2]*udp.Conn
+		for rank := range cs {
+			var err error
+			if cs[rank], err = h.listen(udp.Config{Rank: rank, Map: m, OpenPath: xdp.Open}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for rank, c := range cs {
+			wg.Go(func() {
+				batch := make([]mpe.RxPacket, 64)
+				for {
+					n, err := c.Recv(batch)
+					if err != nil {
+						return
+					}
+					for _, p := range batch[:n] {
+						_ = bytes.Clone(p.Bytes)
+					}
+				}
+			})
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					err := c.SendHeader(1-rank, make([]byte, 32))
+					if i%3 == 0 && err == nil {
+						err = c.SendData(1-rank, make([]byte, 32), make([]byte, 4*(i%9000)), protocol.CPUShape())
+					}
+					if err != nil {
+						if !errors.Is(err, mpe.ErrTransportClosed) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+			wg.Go(func() {
+				for c.Path() != nil {
+					time.Sleep(100 * time.Microsecond)
+				}
+			})
+		}
+		time.Sleep(100 * time.Millisecond)
+		cs[0].Close()
+		time.Sleep(5 * time.Millisecond)
+		cs[1].Close()
+		wg.Wait()
+	}
+}
+
+// TestDeviceRemoved removes the device and creates it again. The kernel's socket works again at once, and the path
+// after the next start.
+func TestDeviceRemoved(t *testing.T) {
+	p := newPair(t)
+	p.awaitPath(t)
+	p.ip(t, 0, "link del eth0")
+	header := bytes.Repeat([]byte{0x96}, protocol.HeaderLen)
+	for range 20 {
+		if err := p.ends[0].SendHeader(1, header); err == nil {
+			t.Error("no error without a device")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	p.ip(t, 0, "link add eth0 type veth peer name eth0 netns "+p.hosts[1].Name())
+	for i := range p.hosts {
+		p.ip(t, i, "link set eth0 up", fmt.Sprintf("addr add %v/24 dev eth0", address(i, 0, false).Addr()))
+	}
+	p.resolve(t, false)
+	for range 3 {
+		if err := p.ends[0].SendHeader(1, header); err != nil {
+			t.Error(err)
+		}
+		if got := p.ends[1].Next(t); !bytes.Equal(got.Bytes, header) {
+			t.Error(got)
+		}
+	}
+	c, err := p.hosts.listen(udp.Config{Rank: 0, Map: newMap(t, false), OpenPath: xdp.Open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+// TestAllocations checks that neither a send nor a poll allocates memory.
+func TestAllocations(t *testing.T) {
+	h := newHosts(t)
+	h.resolve(t, false)
+	m := newMap(t, false)
+	c, err := h.listen(udp.Config{Rank: 0, Map: m, OpenPath: xdp.Open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	peer := h.dialFrom(t, m)
+	header, batch := make([]byte, protocol.HeaderLen), make([]mpe.RxPacket, 64)
+	var all mpe.Placements
+	all.Set(mpe.Placement{Peer: 1, Buf: make([]byte, 1000)})
+	poll := func(all *mpe.Placements) {
+		_, _ = peer.Write(header)
+		for n := 0; n == 0; n, _ = c.Poll(batch, all) {
+		}
+	}
+	for name, f := range map[string]func(){
+		"SendHeader":            func() { _ = c.SendHeader(1, header) },
+		"SendData":              func() { _ = c.SendData(1, header, header, protocol.CPUShape()) },
+		"Poll":                  func() { poll(nil) },
+		"Poll with a placement": func() { poll(&all) },
+	} {
+		f()
+		if n := testing.AllocsPerRun(200, f); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
 }

@@ -134,8 +134,8 @@ func (p *Path) Flush() error {
 	return p.sender.kick()
 }
 
-// Discard implements udp.Path. The kernel may already have read the entries of the ring, so that they stay there, and it
-// sends and completes the frames once the device works again. They become frames that nobody receives.
+// Discard implements udp.Path. The kernel may already have read the entries of the ring, so that they stay there, and
+// it sends and completes the frames once the device works again. They become frames that nobody receives.
 func (p *Path) Discard() (n int) {
 	ring, mac := p.sender.transmit, p.routes.table.Load().mac
 	for at := ring.consumer.Load(); at != ring.next; at++ {

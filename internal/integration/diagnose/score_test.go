@@ -172,8 +172,8 @@ func (c *cluster) hangsAt(v vantage) bool {
 	return hangs
 }
 
-// waitAt returns the start time of the earliest call of at least the given age in which one of the ranks waits. It returns
-// false if no rank waits whose state can be asked.
+// waitAt returns the start time of the earliest call of at least the given age in which one of the ranks waits. It
+// returns false if no rank waits whose state can be asked.
 func (c *cluster) waitAt(ranks []int, age time.Duration) (since time.Duration, ok bool) {
 	for _, rank := range c.waiting(age) {
 		n := c.nodes[rank]

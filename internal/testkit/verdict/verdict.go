@@ -73,8 +73,8 @@ func (c Counts) Cells() []string {
 	return slices.Insert(cells, 0, strconv.Itoa(answers))
 }
 
-// Write writes title, a link to data/why-NAME.csv, and a table of totals to a section of a page. It writes kinds to that
-// file next to the page. The first row of each table contains the column names.
+// Write writes title, a link to data/why-NAME.csv, and a table of totals to a section of a page. It writes kinds to
+// that file next to the page. The first row of each table contains the column names.
 func Write(page, name, title string, totals, kinds [][]string) error {
 	file := "why-" + name + ".csv"
 	if err := WriteTable(page, name, fmt.Sprintf("%s. By kind: [%s](data/%s)", title, file, file), totals); err != nil {
