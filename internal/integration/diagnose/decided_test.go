@@ -8,8 +8,8 @@ import (
 )
 
 // An answer is decidable if its evidence allows a single cause. Certain answers are decidable, since none is wrong. An
-// answer that is not certain counts as undecided if all runs with the same evidence have the same class of causes, and a
-// search finds no run with another class. Both are counted only if enough runs have the same evidence, because in a
+// answer that is not certain counts as undecided if all runs with the same evidence have the same class of causes, and
+// a search finds no run with another class. Both are counted only if enough runs have the same evidence, because in a
 // smaller group a list would count as undecided by chance.
 
 // decisions counts the right and the undecided answers at a vantage.

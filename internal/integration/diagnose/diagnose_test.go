@@ -26,8 +26,8 @@ var (
 // defaultSeeds is the default number of clusters. They take about ten seconds.
 const defaultSeeds = 600
 
-// few is the minimum number of runs in a group with the same evidence. In a smaller group, a rare cause of that evidence
-// has most likely not occurred.
+// few is the minimum number of runs in a group with the same evidence. In a smaller group, a rare cause of that
+// evidence has most likely not occurred.
 func few() int { return max(minRuns, *seeds/1000) }
 
 const minRuns = 10
