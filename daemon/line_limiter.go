@@ -9,26 +9,29 @@ const minLineInterval = time.Second
 type lineLimiter struct {
 	next       time.Duration
 	suppressed uint64
+	err        error // of the last suppressed line; may be nil
 }
 
-// allow reports whether a line may be logged now, and returns the number of lines suppressed since the last line that
-// was logged.
-func (l *lineLimiter) allow(now time.Duration) (suppressed uint64, ok bool) {
+// allow reports whether a line with the given error may be logged now, and returns the number of lines suppressed since
+// the last line that was logged.
+func (l *lineLimiter) allow(now time.Duration, err error) (suppressed uint64, ok bool) {
 	if now < l.next {
 		l.suppressed++
+		l.err = err
 		return 0, false
 	}
-	suppressed, l.suppressed = l.suppressed, 0
+	suppressed, l.suppressed, l.err = l.suppressed, 0, nil
 	l.next = now + minLineInterval
 	return suppressed, true
 }
 
-// takeSuppressed returns and resets the number of suppressed lines once minLineInterval has passed since the last
-// logged line. Before that, it returns 0.
-func (l *lineLimiter) takeSuppressed(now time.Duration) uint64 {
+// takeSuppressed returns and resets the number of suppressed lines and the error of the last one, once minLineInterval
+// has passed since the last logged line. Before that, it returns 0.
+func (l *lineLimiter) takeSuppressed(now time.Duration) (suppressed uint64, last error) {
 	if l.suppressed == 0 || now < l.next {
-		return 0
+		return 0, nil
 	}
-	n, _ := l.allow(now)
-	return n
+	last = l.err
+	suppressed, _ = l.allow(now, nil)
+	return suppressed, last
 }

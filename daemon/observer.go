@@ -101,7 +101,7 @@ func (o *Observer) enqueue(ln *logLine) {
 		l = new(lineLimiter)
 		o.limits[ln.topic] = l
 	}
-	suppressed, ok := l.allow(o.now())
+	suppressed, ok := l.allow(o.now(), ln.err)
 	o.mu.Unlock()
 	if !ok {
 		return
@@ -224,15 +224,19 @@ func (o *Observer) drain() {
 	}
 }
 
-// flush logs how many events were suppressed for each topic that has had no new line since. It never logs while it
-// holds a lock needed by the packet path.
+// flush logs how many events were suppressed for each topic that has had no new line since, and the last error among
+// them. It never logs while it holds a lock needed by the packet path.
 func (o *Observer) flush() {
 	now := o.now()
-	suppressed := make(map[topic]uint64)
+	type summary struct {
+		count uint64
+		err   error
+	}
+	suppressed := make(map[topic]summary)
 	o.mu.Lock()
 	for t, l := range o.limits {
-		if n := l.takeSuppressed(now); n > 0 {
-			suppressed[t] = n
+		if n, err := l.takeSuppressed(now); n > 0 {
+			suppressed[t] = summary{n, err}
 		}
 	}
 	o.mu.Unlock()
@@ -242,6 +246,8 @@ func (o *Observer) flush() {
 	}
 	for _, t := range slices.SortedFunc(maps.Keys(suppressed), inOrder) {
 		level, text, of := t.describe()
-		o.log.Log(level, text, rankField("rank", t.rank), rankField("peer", t.peer), of, suppressedField(suppressed[t]))
+		s := suppressed[t]
+		o.log.Log(level, text, rankField("rank", t.rank), rankField("peer", t.peer), of, zap.Error(s.err),
+			suppressedField(s.count))
 	}
 }

@@ -78,6 +78,22 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestSuppressedError checks that the line about suppressed network errors contains the last of them.
+func TestSuppressedError(t *testing.T) {
+	o, logs, clock := fakeObserver(zapcore.InfoLevel)
+	for _, text := range []string{"no route", "no buffers", "network is down"} {
+		o.TransportError(0, errors.New(text))
+	}
+	o.drain()
+	*clock += minLineInterval
+	o.flush()
+	want := []string{"network error map[error:no route rank:0]",
+		"network error map[error:network is down rank:0 suppressed:2]"}
+	if got := messages(logs); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestFloodCost checks that the packet path does not allocate for the log, no matter whether a line is queued,
 // suppressed, lost or below the level of the log.
 func TestFloodCost(t *testing.T) {

@@ -40,7 +40,7 @@ func (a *app) pingCommand() *cobra.Command {
 the handshake: OUT as the sender of the message, BACK as the receiver of its echo.
 Times are in µs: the median over --count round trips, and for the whole round trip
 also the maximum. req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to
-DATA, dat-ack DATA to ACK.
+DATA, dat-ack DATA to ACK. If the kernel of a stand-in fails, its further --words are skipped.
 
 If ping is interrupted or killed, the daemon continues its round trip for up to 4 s, so
 that no FPGA is left in the middle of an operation. The next ping may start immediately.
@@ -89,7 +89,12 @@ func (a *app) ping(ctx context.Context, out io.Writer, flags *pingFlags, args []
 	for _, peer := range peers {
 		one := func() {
 			for _, words := range flags.words {
-				report.addSeries(flags.runSeries(ctx, client, peer, words, report))
+				s := flags.runSeries(ctx, client, peer, words, report)
+				report.addSeries(s)
+				// A kernel that failed may answer no further message, and each would wait for the timeout.
+				if control.KindOf(s.firstError()) == control.PeerLost {
+					break
+				}
 			}
 		}
 		if flags.parallel {

@@ -30,6 +30,8 @@ const (
 	TooLong   Kind = "too_long"
 	Truncated Kind = "truncated"
 	Remote    Kind = "remote"
+	// PeerLost means that the peer is gone, or that the kernel of a stand-in failed.
+	PeerLost Kind = "peer_lost"
 	// Closed means that the daemon is shutting down.
 	Closed Kind = "closed"
 	// Canceled means that the caller cancelled its operation.
@@ -79,6 +81,7 @@ var errorKinds = []struct {
 	{handshake.ErrTooLong, TooLong},
 	{handshake.ErrTruncated, Truncated},
 	{handshake.ErrRemote, Remote},
+	{mpe.ErrPeerLost, PeerLost},
 	{mpe.ErrClosed, Closed},
 	{mpe.ErrRank, Rank},
 	{mpe.ErrLength, Usage},
