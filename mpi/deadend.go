@@ -9,7 +9,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// An FPGA that cannot continue with a message may block other operations: those that need its answer, and those that
+// An FPGA that cannot continue with a message may block other operations: the ones that need its answer, and the ones that
 // need the answer of another FPGA waiting for it. A call that waits for several operations therefore stops waiting once
 // one of them has failed because its peer cannot continue.
 

@@ -15,7 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/pmi"
 )
 
-// openMPI matches the names of Open MPI's libraries: those that programs are linked with, and those that these
+// openMPI matches the names of Open MPI's libraries: the ones that programs are linked with, and the ones that these
 // libraries load.
 var openMPI = regexp.MustCompile(`^lib(mpi(_\w+)?\.so\.[4-9]\d|open-(pal|rte)\.so)`)
 

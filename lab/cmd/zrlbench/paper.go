@@ -42,7 +42,7 @@ func (a *app) paperBcastCommand() *cobra.Command {
 		Long: `Simulate a broadcast of nodes with message passing engines on a crossbar, by four algorithms:
 pipelined (a synchronisation for each segment), atomic (one for all), and atomic with the
 initial-order and the full-order change: free nodes come first in the chain, and busy ones
-behind them, with full-order by what they have still to send. The algorithms are those of Park,
+behind them, with full-order by what they have still to send. The algorithms are from Park,
 Efficient Pipelined Broadcast with Monitoring Processing Node Status (2019). A hop carries a
 control message or a word in a cycle.`,
 		Example: `  zrlbench paper bcast --nodes 32 --bytes 64
@@ -51,7 +51,7 @@ control message or a word in a cycle.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case svg != "" && !figures:
-				return usagef("--svg: plots are those of --figures; give both")
+				return usagef("--svg: only --figures has plots; give both")
 			case table2 || figures:
 				for _, name := range []string{"nodes", "bytes", "busy", "root", "word", "clock"} {
 					if cmd.Flags().Changed(name) {
