@@ -9,9 +9,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// An FPGA that cannot continue with a message may block other operations: the ones that need its answer, and the ones that
-// need the answer of another FPGA waiting for it. A call that waits for several operations therefore stops waiting once
-// one of them has failed because its peer cannot continue.
+// An FPGA that cannot continue with a message may block other operations: the ones that need its answer, and the ones
+// that need the answer of another FPGA waiting for it. A call that waits for several operations therefore stops waiting
+// once one of them has failed because its peer cannot continue.
 
 // isPeerStuck reports whether an operation has failed because its peer cannot continue. An error of the message itself,
 // such as excessive length, does not affect other operations.

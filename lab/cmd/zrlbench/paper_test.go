@@ -78,7 +78,7 @@ func TestPaperUsage(t *testing.T) {
 		{"match --benchmark x", `--benchmark "x"`},
 		{"match --depths 0", "depth 0: must be 1 to 33024"},
 		{"match --depths 33025", "depth 33025"},
-		{"bcast --svg x", "--svg: plots are those of --figures"},
+		{"bcast --svg x", "--svg: only --figures has plots"},
 		{"scale --collectives x", `--collectives: unknown collective "x"`},
 		{"scale --bytes 6", `--bytes "6": must be a multiple of 4`},
 		{"scale --bytes 2GiB", `--bytes "2GiB"`},
