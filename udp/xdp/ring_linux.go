@@ -89,7 +89,8 @@ func socketOption(trap uintptr, fd, option int, p unsafe.Pointer, size uintptr) 
 	if trap == unix.SYS_SETSOCKOPT {
 		argument = size
 	}
-	if _, _, errno := unix.Syscall6(trap, uintptr(fd), unix.SOL_XDP, uintptr(option), uintptr(p), argument, 0); errno != 0 {
+	_, _, errno := unix.Syscall6(trap, uintptr(fd), unix.SOL_XDP, uintptr(option), uintptr(p), argument, 0)
+	if errno != 0 {
 		return errno
 	}
 	return nil
