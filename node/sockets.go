@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -91,14 +92,16 @@ func (r *Rank) listenUDP(cfg *udp.Config) (*udp.Conn, error) {
 	default:
 		byPath, open := *cfg, r.OpenPath(path)
 		byPath.UsesPath = func(peer int) bool { return r.Links()[peer].Path != config.PathKernel }
+		var openErr error
 		byPath.OpenPath = func(local netip.AddrPort, peers []netip.AddrPort) (opened udp.Path, err error) {
-			opened, r.pathError = open(local, peers)
-			return opened, r.pathError
+			opened, openErr = open(local, peers)
+			return opened, openErr
 		}
 		conn, err := udp.Listen(byPath)
-		if r.pathError == nil {
+		if err == nil || path == config.PathXDP && openErr == nil {
 			return conn, err
 		}
+		r.pathError = cmp.Or(openErr, err)
 	}
 	if path == config.PathXDP {
 		return nil, fmt.Errorf("rank %d: path: xdp is not possible: %w; use path: auto or kernel", r.Self.Rank, r.pathError)

@@ -12,5 +12,6 @@
 // offload_linux.go makes the kernel segment long pieces into datagrams and coalesce received ones. send_mode_linux.go
 // controls fragmentation by IP and asks the kernel for the path MTU. direct_linux.go receives payload into its
 // final buffer. offload.go reports which offload features are in use, and disables them on request. impair.go is a
-// socket that injects faults, for tests.
+// socket that injects faults, for tests. path.go defines a way past the kernel's socket, which package xdp implements,
+// and path_linux.go is a socket that uses both.
 package udp

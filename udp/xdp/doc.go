@@ -10,5 +10,6 @@
 // Overview of the files: frame.go builds and checks frames. program_linux.go is the BPF program. ring_linux.go is one
 // ring of descriptors, and pool_linux.go the frames of one receive queue. device_linux.go attaches the program to a
 // device, and shares it between the ranks of the process. route_linux.go follows the kernel's tables. path_linux.go is
-// the path of one rank.
+// the path of one rank. filter_linux.go finds rules of the packet filter, holder_linux.go who uses a device, and
+// examine_linux.go what prevents a path.
 package xdp
