@@ -48,7 +48,11 @@ type pathSocket struct {
 	// byPath is set for each peer if its last datagram was sent by the path, and messageByPath if that was the case for
 	// the beginning of the last message in several datagrams.
 	byPath, messageByPath []bool
-	long                  atomic.Uint64 // state.Path.Long
+	// byKernel is set for each peer if its last datagram was sent by the kernel's socket, through which it probably
+	// answers. kernelPeers is the number of such peers.
+	byKernel    []bool
+	kernelPeers atomic.Int32
+	long        atomic.Uint64 // state.Path.Long
 	// received[next:count] are the datagrams of the path that have not been returned.
 	received    [ringLen]Datagram
 	next, count int
@@ -93,7 +97,7 @@ func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (soc
 		}
 	}
 	s := &pathSocket{mmsgSocket: m, path: path, uses: cfg.UsesPath, epoll: -1, ended: -1, byPath: make([]bool, len(peers)),
-		messageByPath: make([]bool, len(peers))}
+		messageByPath: make([]bool, len(peers)), byKernel: make([]bool, len(peers))}
 	s.retry = time.AfterFunc(time.Hour, s.flushLater)
 	s.retry.Stop()
 	if err := s.watch(); err != nil {
@@ -161,11 +165,11 @@ func (s *pathSocket) sendByPath(out []outgoing) (n int, byKernel bool, err error
 			if err := s.drain(); err != nil {
 				return 0, false, err
 			}
-			s.byPath[peer] = false
 		}
+		s.setWay(peer, false)
 		return 0, true, nil
 	}
-	s.byPath[peer] = true
+	s.setWay(peer, true)
 	for n < len(out) && s.path.Stage(peer, &out[n].parts) {
 		n++
 	}
@@ -180,8 +184,21 @@ func (s *pathSocket) sendByPath(out []outgoing) (n int, byKernel bool, err error
 	}
 	// The device is down or gone. The kernel may know another way, or reports why there is none.
 	n -= min(n, s.path.Discard())
-	s.byPath[peer], s.messageByPath[peer] = false, false
+	s.setWay(peer, false)
+	s.messageByPath[peer] = false
 	return n, n < len(out), nil
+}
+
+// setWay notes the way of the last datagram to a peer.
+func (s *pathSocket) setWay(peer int, byPath bool) {
+	s.byPath[peer] = byPath
+	switch {
+	case byPath && s.byKernel[peer]:
+		s.kernelPeers.Add(-1)
+	case !byPath && !s.byKernel[peer]:
+		s.kernelPeers.Add(1)
+	}
+	s.byKernel[peer] = !byPath
 }
 
 // hasUnsent reports whether datagrams that the socket has accepted still wait for the device.
@@ -401,7 +418,7 @@ func (s *pathSocket) asksKernel() bool {
 		}
 		return true
 	}
-	if s.emptyPolls++; s.emptyPolls < bypassPolls && s.mmsgSocket.isDrained() {
+	if s.emptyPolls++; s.emptyPolls < bypassPolls && s.kernelPeers.Load() == 0 && s.mmsgSocket.isDrained() {
 		return false
 	}
 	s.emptyPolls = 0

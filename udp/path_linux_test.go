@@ -251,3 +251,27 @@ func TestPathDown(t *testing.T) {
 		}
 	}
 }
+
+// TestPathKernelPeer finds a datagram of a peer that the path does not carry at once. The engine takes a poll without a
+// result as proof that nothing has arrived.
+func TestPathKernelPeer(t *testing.T) {
+	path := &fakePath{space: 9}
+	p := newPathTest(t, path)
+	in := make([]incoming, 1)
+	for range 3 {
+		if _, err := p.send([]outgoing{{parts: [3][]byte{[]byte("request")}}}, true); err != nil {
+			t.Fatal(err)
+		}
+		p.write(t, "answer")
+		if n, err := p.poll(in); n != 1 || err != nil {
+			t.Fatalf("poll: %d datagrams, %v", n, err)
+		}
+	}
+	path.carries = true
+	if _, err := p.send([]outgoing{{parts: [3][]byte{[]byte("request")}}}, true); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.kernelPeers.Load(); n != 0 || path.staged != 1 {
+		t.Errorf("%d peers by the kernel's socket, %d datagrams by the path", n, path.staged)
+	}
+}
