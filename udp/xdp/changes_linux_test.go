@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
@@ -26,7 +27,7 @@ type pair struct {
 	paths [2]udp.Path
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T, open udp.OpenPath) *pair {
 	t.Helper()
 	p := &pair{hosts: newHosts(t)}
 	p.resolve(t, false)
@@ -34,7 +35,7 @@ func newPair(t *testing.T) *pair {
 	for rank := range p.ends {
 		c, err := p.listen(udp.Config{Rank: rank, Map: m,
 			OpenPath: func(local netip.AddrPort, peers []netip.AddrPort) (udp.Path, error) {
-				path, err := xdp.Open(local, peers)
+				path, err := open(local, peers)
 				p.paths[rank] = path
 				return path, err
 			}})
@@ -78,7 +79,7 @@ func (p *pair) awaitPath(t *testing.T) {
 
 // TestChanges changes the network under a running pair of ranks. The path follows the kernel's tables.
 func TestChanges(t *testing.T) {
-	p := newPair(t)
+	p := newPair(t, xdp.Open)
 	p.awaitPath(t)
 	router := address(unknown, 0, false).Addr()
 	for _, change := range []struct {
@@ -110,7 +111,7 @@ func TestChanges(t *testing.T) {
 // TestStaleNeighbour checks that the kernel confirms a neighbour which only the path uses. After the peer is gone, the
 // path must not send to its hardware address forever.
 func TestStaleNeighbour(t *testing.T) {
-	p := newPair(t)
+	p := newPair(t, xdp.Open)
 	p.awaitPath(t)
 	for _, key := range []string{"delay_first_probe_time", "ucast_solicit", "retrans_time_ms"} {
 		if err := p.hosts[0].Set("net.ipv4.neigh.eth0."+key, "1"); err != nil {
@@ -242,4 +243,38 @@ func TestHelperProcess(t *testing.T) {
 	defer c.Close()
 	fmt.Println("ready")
 	select {}
+}
+
+// TestLaterFilter adds a rule to the packet filter under a running rank. The path leaves everything to the kernel until
+// the rule is removed.
+func TestLaterFilter(t *testing.T) {
+	nft := needs.Program(t, "packet filters", "nft", "nftables")
+	defer xdp.SetRefreshInterval(10 * time.Millisecond)()
+	p := newPair(t, xdp.OpenUnlessFiltered)
+	p.awaitPath(t)
+	rules := func(line string) {
+		t.Helper()
+		p.hosts[0].Do(func() {
+			if out, err := exec.Command(nft, line).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v: %s", line, err, out)
+			}
+		})
+	}
+	rules("add table inet later; add chain inet later in { type filter hook input priority 0; policy drop; }")
+	for limit := time.Now().Add(transporttest.Timeout); len(p.paths[0].State().ByKernel) == 0; {
+		if time.Now().After(limit) {
+			t.Fatalf("the path bypasses the rule: %+v", p.paths[0].State())
+		}
+	}
+	before := p.paths[0].State()
+	for range 5 { // the rule drops them
+		if err := p.ends[1].SendHeader(0, bytes.Repeat([]byte{0x96}, protocol.HeaderLen)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := p.paths[0].State(); now.Received != before.Received || !strings.Contains(now.ByKernel[0].Reason, "later in") {
+		t.Errorf("%+v, before %+v", now, before)
+	}
+	rules("delete table inet later")
+	p.awaitPath(t)
 }

@@ -260,6 +260,14 @@ func (d *device) open(local netip.AddrPort) (slot int, sockets []*socket, err er
 	return slot, sockets, nil
 }
 
+// redirect makes the program redirect the datagrams of a local address, or leave them to the kernel.
+func (d *device) redirect(slot int, local netip.AddrPort, on bool) error {
+	if on {
+		return d.program.slots.Put(newSlotKey(local), uint32(slot))
+	}
+	return d.program.slots.Delete(newSlotKey(local))
+}
+
 // closeSlot leaves the datagrams of a local address to the kernel again. It returns unread datagrams to the pools.
 func (d *device) closeSlot(slot int, local netip.AddrPort, sockets []*socket) {
 	devices.Lock()

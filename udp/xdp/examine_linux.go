@@ -39,5 +39,9 @@ func Examine(local netip.Addr) (Device, error) {
 	if l, err := handle.LinkByIndex(index); err == nil && l.Attrs().Xdp != nil && l.Attrs().Xdp.Attached {
 		return d, fmt.Errorf("%s is in use by %s: %w", i.Name, describeHolder(index), unix.EBUSY)
 	}
-	return d, checkFilters()
+	f, err := newFilter()
+	if err == nil {
+		f.close()
+	}
+	return d, err
 }

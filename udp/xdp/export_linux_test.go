@@ -2,6 +2,7 @@ package xdp
 
 import (
 	"encoding/binary"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -41,4 +42,11 @@ func FreeFrames(path udp.Path) int {
 func SendsTo(path udp.Path, peer int) (port int, ok bool) {
 	e := &path.(*Path).routes.table.Load().peers[peer]
 	return int(binary.BigEndian.Uint16(e.headers.bytes[e.headers.udp+2:])), e.reason == ""
+}
+
+// SetRefreshInterval sets the interval at which paths that are opened later read the kernel's tables and rules.
+func SetRefreshInterval(d time.Duration) (restore func()) {
+	before := refreshInterval
+	refreshInterval = d
+	return func() { refreshInterval = before }
 }

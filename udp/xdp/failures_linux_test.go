@@ -178,7 +178,7 @@ func TestOneRankStarvesOthers(t *testing.T) {
 
 // TestMoveAtOnce sends right after an address has changed.
 func TestMoveAtOnce(t *testing.T) {
-	p := newPair(t)
+	p := newPair(t, xdp.Open)
 	p.awaitPath(t)
 	for i := range 100 {
 		p.paths[0].Move([]netip.AddrPort{address(0, 1, false), address(unknown, uint16(1+i), false)})
@@ -192,7 +192,7 @@ func TestMoveAtOnce(t *testing.T) {
 // TestDownBeforeNoticed sends while the device is down, before the path has read it in the kernel's tables. The caller
 // gets an error, and the datagram must not be sent later.
 func TestDownBeforeNoticed(t *testing.T) {
-	p := newPair(t)
+	p := newPair(t, xdp.Open)
 	p.awaitPath(t)
 	header := bytes.Repeat([]byte{0x77}, protocol.HeaderLen)
 	restore := xdp.KeepTable(p.paths[0])
@@ -288,7 +288,7 @@ func TestCloseUnderLoad(t *testing.T) {
 // TestDeviceRemoved removes the device and creates it again. The kernel's socket works again at once, and the path
 // after the next start.
 func TestDeviceRemoved(t *testing.T) {
-	p := newPair(t)
+	p := newPair(t, xdp.Open)
 	p.awaitPath(t)
 	p.ip(t, 0, "link del eth0")
 	header := bytes.Repeat([]byte{0x96}, protocol.HeaderLen)

@@ -17,24 +17,60 @@ import (
 var ErrFiltered = errors.New("the path would bypass the packet filter of this host")
 
 // OpenUnlessFiltered is like Open, but fails with ErrFiltered if the packet filter of this host has rules, which may
-// concern the datagrams.
+// concern the datagrams. While nftables has rules later, the path carries nothing.
 func OpenUnlessFiltered(local netip.AddrPort, peers []netip.AddrPort) (udp.Path, error) {
-	if err := checkFilters(); err != nil {
+	f, err := newFilter()
+	if err != nil {
 		return nil, err
 	}
-	return Open(local, peers)
+	p, err := open(local, peers)
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	p.filter = f
+	p.routes.recheck.Store(new(p.checkFilter))
+	return p, nil
 }
 
-// checkFilters returns an error if any chain that sees packets of this host drops packets by default or has a rule. It
-// does not interpret rules, because sets, marks and jumps may make any rule concern any datagram.
-func checkFilters() error {
+// checkFilter leaves all datagrams to the kernel while the packet filter has rules. It returns the reason, or nil.
+func (p *Path) checkFilter() error {
+	reason := p.filter.check()
+	if (reason != nil) != p.filtered {
+		if err := p.device.redirect(p.slot, p.local, reason == nil); err != nil {
+			return err // it is tried again
+		}
+		p.filtered = reason != nil
+	}
+	return reason
+}
+
+// filter is the packet filter of a network namespace.
+type filter struct{ conn *nftables.Conn }
+
+// newFilter returns the packet filter of the current namespace. It fails if the filter has rules.
+func newFilter() (*filter, error) {
 	if err := checkLegacyTables(); err != nil {
-		return err
+		return nil, err
 	}
-	conn, err := nftables.New()
+	conn, err := nftables.New(nftables.AsLasting())
 	if err != nil {
-		return fmt.Errorf("asking for the rules of nftables: %w", err)
+		return nil, fmt.Errorf("asking for the rules of nftables: %w", err)
 	}
+	f := &filter{conn}
+	if err := f.check(); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *filter) close() { _ = f.conn.CloseLasting() } // nothing is pending
+
+// check returns an error if any chain of nftables that sees packets of this host drops packets by default or has a
+// rule. It does not interpret rules, because sets, marks and jumps may make any rule concern any datagram.
+func (f *filter) check() error {
+	conn := f.conn
 	chains, err := conn.ListChains()
 	if err != nil {
 		return fmt.Errorf("asking for the chains of nftables: %w", err)

@@ -123,7 +123,7 @@ func TestOvertaking(t *testing.T) {
 // TestLostAnnouncements makes the kernel announce more changes at once than the sockets of the path can hold. The path
 // must still learn of later changes at once.
 func TestLostAnnouncements(t *testing.T) {
-	p := newPair(t)
+	p := newPair(t, xdp.Open)
 	p.awaitPath(t)
 	lines := []string{"link add x0 type veth peer name x1", "link set x0 up", "link set x1 up"}
 	for i := range 8000 {

@@ -22,6 +22,10 @@ type Path struct {
 	slot    int
 	sockets []*socket // by queue
 	routes  *routes
+	// filter is the packet filter whose rules the path must not bypass, or nil. filtered is set while it has rules. Only
+	// the goroutine of routes uses them after OpenUnlessFiltered.
+	filter   *filter
+	filtered bool
 
 	// next is the queue at which the next Receive begins. held contains, for each queue, the frames that the last
 	// Receive returned.
@@ -264,6 +268,12 @@ func (p *Path) Move(peers []netip.AddrPort) { p.routes.move(peers) }
 
 // Close implements udp.Path.
 func (p *Path) Close() {
+	if p.routes != nil {
+		p.routes.close() // before the slot is given to another rank
+	}
+	if p.filter != nil {
+		p.filter.close()
+	}
 	if p.sockets != nil {
 		for queue, held := range p.held {
 			p.sockets[queue].pool.refill(held)
@@ -273,8 +283,5 @@ func (p *Path) Close() {
 	}
 	if p.device != nil {
 		p.device.release(p.key)
-	}
-	if p.routes != nil {
-		p.routes.close()
 	}
 }

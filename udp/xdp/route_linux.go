@@ -15,8 +15,8 @@ import (
 )
 
 // refreshInterval is the interval at which the tables are read even if the kernel has announced no change: it does not
-// announce all of them, such as routing rules.
-const refreshInterval = 5 * time.Second
+// announce all of them, such as routing rules. Tests shorten it.
+var refreshInterval = 5 * time.Second
 
 // table contains what the kernel knows about the peers of a rank, in rank order.
 type table struct {
@@ -50,10 +50,13 @@ type routes struct {
 	peers atomic.Pointer[[]netip.AddrPort]
 	table atomic.Pointer[table]
 	// used is set for a peer when a datagram is sent to a stale neighbour.
-	used    []atomic.Bool
-	changed chan struct{}
-	done    chan struct{} // closed by close
-	ended   chan struct{} // closed when the goroutine has ended
+	used []atomic.Bool
+	// recheck returns the reason why the path must not carry anything. It may be nil. filtered is its last result.
+	recheck  atomic.Pointer[func() error]
+	filtered error
+	changed  chan struct{}
+	done     chan struct{} // closed by close
+	ended    chan struct{} // closed when the goroutine has ended
 }
 
 // deviceOf returns the index of the device that has an address.
@@ -127,8 +130,16 @@ func (r *routes) follow() {
 			return
 		case <-r.changed:
 		case <-ticker.C:
+			r.checkFilter()
 		}
 		r.read()
+	}
+}
+
+// checkFilter calls recheck. Like read, only one goroutine at a time calls it.
+func (r *routes) checkFilter() {
+	if recheck := r.recheck.Load(); recheck != nil {
+		r.filtered = (*recheck)()
 	}
 }
 
@@ -136,6 +147,11 @@ func (r *routes) follow() {
 func (r *routes) read() {
 	peers := r.peers.Load()
 	t := r.readTable(*peers)
+	if r.filtered != nil {
+		mac := t.mac
+		t = unusable(len(*peers), r.filtered.Error())
+		t.mac = mac
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.peers.Load() == peers { // otherwise move has touched r
