@@ -29,7 +29,8 @@ func TestPathFallback(t *testing.T) {
 		{path: config.PathAuto, reason: "in use", opened: true},
 		{path: config.PathXDP, failed: "path: xdp is not possible: the device is in use", reason: "in use", opened: true},
 		{path: config.PathAuto, lacking: true, reason: "only the ranks of a zrlmpid"},
-		{path: config.PathAuto, role: "standin, kernel: echo, kernel_options: {peer: 1}, faults: {rules: [loss 5%]}", reason: "faults are injected"},
+		{path: config.PathAuto, role: "standin, kernel: echo, kernel_options: {peer: 1}, faults: {rules: [loss 5%]}",
+			reason: "faults are injected"},
 	} {
 		t.Run(fmt.Sprintf("%s %v %s", test.path, test.lacking, test.role), func(t *testing.T) {
 			m := transporttest.Map(t, 2)

@@ -272,7 +272,8 @@ func TestLaterFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if now := p.paths[0].State(); now.Received != before.Received || !strings.Contains(now.ByKernel[0].Reason, "later in") {
+	now := p.paths[0].State()
+	if now.Received != before.Received || !strings.Contains(now.ByKernel[0].Reason, "later in") {
 		t.Errorf("%+v, before %+v", now, before)
 	}
 	rules("delete table inet later")
