@@ -36,8 +36,10 @@ func TestHosts(t *testing.T) {
 			}
 		}
 	}
-	if len(r.Missing) > 0 {
-		t.Error(progress)
+	for _, missing := range r.Missing {
+		if !strings.Contains(missing, "the transport chose the kernel's socket") { // as it does for long messages
+			t.Errorf("%s\n%s", missing, progress)
+		}
 	}
 }
 
