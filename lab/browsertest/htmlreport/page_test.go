@@ -164,11 +164,15 @@ func TestPage(t *testing.T) {
 		p := open(t, ctx, r, browsertest.Desktop)
 		p.click("#fit", 5, 5)
 		whole := p.ladder()
-		p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300,
-			func(e *input.DispatchMouseEventParams) {
-				e.DeltaX, e.DeltaY = 0.01, -400 // a zero would be omitted, and the event then rejected
-			})
-		in := p.ladder()
+		in := whole
+		for tries := 0; span(in) >= span(whole) && tries < 10; tries++ { // the browser loses about one wheel event in ten
+			p.mouse(input.DispatchMouseEventTypeMouseWheel, ladderCanvas, 300, 300,
+				func(e *input.DispatchMouseEventParams) {
+					e.DeltaX, e.DeltaY = 0.01, -400 // a zero would be omitted, and the event then rejected
+				})
+			p.frame()
+			in = p.ladder()
+		}
 		if span(in) >= span(whole) {
 			t.Errorf("the wheel zooms from %+v to %+v", whole, in)
 		}
