@@ -55,7 +55,8 @@ const (
 type Datagram struct {
 	Bytes []byte
 	From  netip.AddrPort
-	// After is the value of Path.Bypassed when the datagram arrived: so many datagrams in the kernel's socket precede it.
+	// After is the value of Path.Bypassed when the datagram arrived, which is the number of bypassed datagrams that
+	// precede it.
 	After uint64
 }
 

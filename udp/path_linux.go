@@ -45,12 +45,11 @@ type pathSocket struct {
 	pathClosed             atomic.Bool
 	// retry sends the datagrams that stay staged because the device is busy. pathSendMu guards it.
 	retry *time.Timer
-	// byPath is set for each peer if its last datagram was sent by the path, and messageByPath if that was the case for
+	// ways contains, for each peer, the way of its last datagram. messageByPath is set for each peer if the path carried
 	// the beginning of the last message in several datagrams.
-	byPath, messageByPath []bool
-	// byKernel is set for each peer if its last datagram was sent by the kernel's socket, through which it probably
-	// answers. kernelPeers is the number of such peers.
-	byKernel    []bool
+	ways          []way
+	messageByPath []bool
+	// kernelPeers is the number of peers in ways with byKernel. They probably answer through the kernel's socket, too.
 	kernelPeers atomic.Int32
 	long        atomic.Uint64 // state.Path.Long
 	// received[next:count] are the datagrams of the path that have not been returned.
@@ -67,6 +66,15 @@ type pathSocket struct {
 	emptyPolls, spins int
 	bypassed          uint64
 }
+
+// way is the way of a datagram to a peer.
+type way uint8
+
+const (
+	unsent way = iota // there was none
+	byPath
+	byKernel
+)
 
 // openPathSocket implements opener for a Config with OpenPath.
 func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error) {
@@ -96,8 +104,8 @@ func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (soc
 			return nil, errors.New("the path needs UDP_GRO, which this system does not support")
 		}
 	}
-	s := &pathSocket{mmsgSocket: m, path: path, uses: cfg.UsesPath, epoll: -1, ended: -1, byPath: make([]bool, len(peers)),
-		messageByPath: make([]bool, len(peers)), byKernel: make([]bool, len(peers))}
+	s := &pathSocket{mmsgSocket: m, path: path, uses: cfg.UsesPath, epoll: -1, ended: -1, ways: make([]way, len(peers)),
+		messageByPath: make([]bool, len(peers))}
 	s.retry = time.AfterFunc(time.Hour, s.flushLater)
 	s.retry.Stop()
 	if err := s.watch(); err != nil {
@@ -136,69 +144,70 @@ func (s *pathSocket) resolve(peers []netip.AddrPort) (func(), error) {
 }
 
 func (s *pathSocket) send(out []outgoing, mayWait bool) (int, error) {
-	n, byKernel, err := s.sendByPath(out)
-	if !byKernel || err != nil {
+	n, rest, err := s.sendByPath(out)
+	if len(rest) == 0 || err != nil {
 		return n, err
 	}
-	rest, err := s.mmsgSocket.send(out[n:], mayWait)
-	return n + rest, err
+	others, err := s.mmsgSocket.send(rest, mayWait)
+	return n + others, err
 }
 
-// sendByPath sends datagrams to a peer by the path, and returns their number. It reports whether the rest must be sent
-// by the kernel's socket.
-func (s *pathSocket) sendByPath(out []outgoing) (n int, byKernel bool, err error) {
+// sendByPath sends datagrams to a peer by the path. It returns their number, and the ones that the kernel's socket
+// must send.
+func (s *pathSocket) sendByPath(out []outgoing) (n int, rest []outgoing, err error) {
 	s.pathSendMu.Lock()
 	defer s.pathSendMu.Unlock()
 	if s.pathClosed.Load() {
-		return 0, false, net.ErrClosed
+		return 0, nil, net.ErrClosed
 	}
 	peer := out[0].peer
-	byPath := s.choose(out)
-	if byPath && !s.byPath[peer] && s.mmsgSocket.hasUnsent() {
-		byPath = false // it would overtake
+	usesPath := s.choose(out)
+	if usesPath && s.ways[peer] != byPath && s.mmsgSocket.hasUnsent() {
+		usesPath = false // it would overtake
 		if out[0].position != onlyDatagram {
 			s.messageByPath[peer] = false
 		}
 	}
-	if !byPath {
-		if s.byPath[peer] {
+	if !usesPath {
+		if s.ways[peer] == byPath {
 			if err := s.drain(); err != nil {
-				return 0, false, err
+				return 0, nil, err
 			}
 		}
-		s.setWay(peer, false)
-		return 0, true, nil
+		s.setWay(peer, byKernel)
+		return 0, out, nil
 	}
-	s.setWay(peer, true)
+	s.setWay(peer, byPath)
 	for n < len(out) && s.path.Stage(peer, &out[n].parts) {
 		n++
 	}
 	switch err = s.path.Flush(); {
 	case err == nil && n > 0:
-		return n, false, nil
-	case err == nil || n == 0 && isBusy(err):
-		return 0, false, unix.ENOBUFS
-	case isBusy(err):
+		return n, nil, nil
+	case err == nil || n == 0 && isFull(err):
+		return 0, nil, unix.ENOBUFS
+	case isFull(err):
 		s.retry.Reset(flushInterval)
-		return n, false, nil
+		return n, nil, nil
 	}
-	// The device is down or gone. The kernel may know another way, or reports why there is none.
+	// The device is down or has been removed. The kernel may have another route, and otherwise reports an error.
 	n -= min(n, s.path.Discard())
-	s.setWay(peer, false)
+	s.setWay(peer, byKernel)
 	s.messageByPath[peer] = false
-	return n, n < len(out), nil
+	return n, out[n:], nil
 }
 
-// setWay notes the way of the last datagram to a peer.
-func (s *pathSocket) setWay(peer int, byPath bool) {
-	s.byPath[peer] = byPath
-	switch {
-	case byPath && s.byKernel[peer]:
-		s.kernelPeers.Add(-1)
-	case !byPath && !s.byKernel[peer]:
-		s.kernelPeers.Add(1)
+// setWay sets the way of the last datagram to a peer.
+func (s *pathSocket) setWay(peer int, w way) {
+	if s.ways[peer] == w {
+		return
 	}
-	s.byKernel[peer] = !byPath
+	if w == byKernel {
+		s.kernelPeers.Add(1)
+	} else if s.ways[peer] == byKernel {
+		s.kernelPeers.Add(-1)
+	}
+	s.ways[peer] = w
 }
 
 // hasUnsent reports whether datagrams that the socket has accepted still wait for the device.
@@ -220,7 +229,7 @@ func (s *pathSocket) flushLater() {
 		return
 	}
 	switch err := s.path.Flush(); {
-	case isBusy(err):
+	case isFull(err):
 		s.retry.Reset(flushInterval)
 	case err != nil:
 		s.path.Discard()
@@ -240,17 +249,17 @@ func (s *pathSocket) choose(out []outgoing) bool {
 		}
 		return false
 	}
-	byPath := len(out) <= pathBurst || !s.segments(peer)
+	usesPath := len(out) <= pathBurst || !s.segments(peer)
 	switch out[0].position {
 	case firstOfMessage:
-		s.messageByPath[peer] = byPath
+		s.messageByPath[peer] = usesPath
 	case laterInMessage:
-		byPath = s.messageByPath[peer]
+		usesPath = s.messageByPath[peer]
 	}
-	if !byPath {
+	if !usesPath {
 		s.long.Add(uint64(len(out)))
 	}
-	return byPath
+	return usesPath
 }
 
 // drain waits until the device has taken all staged datagrams, so that datagrams from the kernel's socket do not
@@ -260,18 +269,13 @@ func (s *pathSocket) drain() error {
 		switch err := s.path.Flush(); {
 		case err == nil:
 			return nil
-		case !isBusy(err):
+		case !isFull(err):
 			s.path.Discard()
 			return nil
 		case time.Since(start) > drainTimeout:
 			return unix.ENOBUFS
 		}
 	}
-}
-
-// isBusy reports whether err means that the device was busy.
-func isBusy(err error) bool {
-	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOBUFS)
 }
 
 func (s *pathSocket) poll(in []incoming) (int, error) {
@@ -331,7 +335,7 @@ func (s *pathSocket) pollBoth(in []incoming, kernel func() (int, error)) (int, e
 	}
 	s.spins = bypassSpins // the peer probably sends more
 	if isNew && !waiting {
-		// A datagram that precedes them may have arrived meanwhile.
+		// The path may have received an earlier datagram in the meantime.
 		s.held = append(s.held, in[:n]...)
 		s.receive()
 		if first := s.deliver(in); first > 0 {

@@ -252,8 +252,8 @@ func TestPathDown(t *testing.T) {
 	}
 }
 
-// TestPathKernelPeer finds a datagram of a peer that the path does not carry at once. The engine takes a poll without a
-// result as proof that nothing has arrived.
+// TestPathKernelPeer finds a datagram of a peer that the path does not carry at once. If a poll returns nothing, the
+// engine assumes that nothing has arrived.
 func TestPathKernelPeer(t *testing.T) {
 	path := &fakePath{space: 9}
 	p := newPathTest(t, path)

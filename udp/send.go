@@ -208,7 +208,7 @@ func (c *Conn) sendAll(out []outgoing, mayWait bool) (sent int, err error) {
 // isFull reports whether err means that there was no space for the datagram in the device queue, in memory, or in the
 // buffer of a socket that must not wait.
 func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) ||
+	return errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EBUSY) ||
 		errors.Is(err, syscall.EAGAIN) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 

@@ -58,8 +58,8 @@ func TestPathCounts(t *testing.T) {
 		{4, state.Path{Sent: 98, Received: 100}, directions{100, 100}, "", "4 B: of the datagrams, 98.0 % of 100 sent and"},
 		{1384, state.Path{Sent: 100, Received: 98}, directions{100, 100}, "", "98.0 % of 100 received used AF_XDP"},
 		{4, state.Path{}, directions{}, "", "0.0 % of 0 sent"},
-		{1388, state.Path{Sent: 50, Received: 60, Long: 50}, directions{100, 100}, "1388 B: of the datagrams, 50.0 % of 100 sent and " +
-			"60.0 % of 100 received used AF_XDP: the transport chose the kernel's socket", ""},
+		{1388, state.Path{Sent: 50, Received: 60, Long: 50}, directions{100, 100},
+			"1388 B: of the datagrams, 50.0 % of 100 sent and 60.0 % of 100 received used AF_XDP: the transport chose the kernel's socket", ""},
 		{1388, state.Path{Sent: 50, Received: 60}, directions{100, 100}, "", "50.0 % of 100 sent"},
 		{1388, state.Path{Sent: 50, Received: 60, Long: 50, Full: 1}, directions{100, 100}, "", "1 found its ring full"},
 		{1388, state.Path{Sent: 50, Received: 60, Long: 50, ByKernel: refused}, directions{100, 100}, "", "no route"},

@@ -86,7 +86,7 @@ func (h *hosts) useDriverMode(t testing.TB) {
 
 var ports atomic.Uint32
 
-// newMap returns a map of rank 0 on host 0 and rank 1 on host 1, with a port of its own.
+// newMap returns a map of rank 0 on host 0 and rank 1 on host 1, with an unused port.
 func newMap(t testing.TB, v6 bool) *rankmap.Map {
 	port := uint16(20000 + ports.Add(1))
 	return transporttest.MapOf(t, address(0, port, v6), address(1, port, v6))

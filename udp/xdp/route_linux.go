@@ -56,7 +56,7 @@ type routes struct {
 	filtered error
 	changed  chan struct{}
 	done     chan struct{} // closed by close
-	ended    chan struct{} // closed when the goroutine has ended
+	ended    chan struct{} // closed when follow returns
 }
 
 // deviceOf returns the index of the device that has an address.

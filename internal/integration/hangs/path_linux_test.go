@@ -24,7 +24,8 @@ func TestPath(t *testing.T) {
 			h := newHosts(t)
 			const remote = ", peer: software"
 			host := startDaemon(t, h.host[0], test.defaults, fmt.Sprintf(ranks, ", run: host", remote))
-			startDaemon(t, h.host[1], test.peerDefaults, fmt.Sprintf(ranks, remote, ", peer: software, run: standin, kernel: echo"))
+			const standin = remote + ", run: standin, kernel: echo"
+			startDaemon(t, h.host[1], test.peerDefaults, fmt.Sprintf(ranks, remote, standin))
 			trips := 0
 			ping := func(words, count int) {
 				err := host.Ping(t.Context(), control.PingRequest{From: 0, To: 1, Words: words, Count: count,
