@@ -275,3 +275,38 @@ func TestPathKernelPeer(t *testing.T) {
 		t.Errorf("%d peers by the kernel's socket, %d datagrams by the path", n, path.staged)
 	}
 }
+
+// TestPathMessage sends messages in several batches. All datagrams of a message take the same way, even if the last
+// batch is short, or the path carries the peer again. Only single datagrams in between are independent.
+func TestPathMessage(t *testing.T) {
+	path := &fakePath{space: 1000, carries: true}
+	p := newPathTest(t, path)
+	send := func(n int, at position, wantByPath bool) {
+		t.Helper()
+		out := make([]outgoing, n)
+		for i := range out {
+			out[i] = outgoing{parts: [3][]byte{make([]byte, 1416)}, position: at}
+		}
+		before := path.staged
+		if sent, err := p.send(out, true); err != nil || sent == 0 {
+			t.Fatalf("%d datagrams: sent %d, %v", n, sent, err)
+		}
+		if byPath := path.staged > before; byPath != wantByPath {
+			t.Errorf("%d datagrams at position %d: by the path %v, want %v", n, at, byPath, wantByPath)
+		}
+	}
+	send(pathBurst, firstOfMessage, true)
+	send(1, laterInMessage, true)
+	send(pathBurst+1, firstOfMessage, false)
+	send(1, onlyDatagram, true)
+	send(1, laterInMessage, false)
+	if long := p.pathState().Long; long != pathBurst+2 {
+		t.Errorf("%d datagrams of long messages, want %d", long, pathBurst+2)
+	}
+	send(1, firstOfMessage, true)
+	path.carries = false
+	send(1, laterInMessage, false)
+	path.carries = true
+	send(1, laterInMessage, false)
+	send(1, firstOfMessage, true)
+}

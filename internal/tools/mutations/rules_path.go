@@ -5,6 +5,7 @@ var (
 	frames     = test{"the tests of frames", []string{"./udp/xdp", "-run", "Frames|Checksum|Parse"}}
 	bpfProgram = test{"the test of the BPF program", []string{"./udp/xdp", "-run", "TestProgram$"}}
 	segmenting = test{"the tests of transports, as root", []string{"./udp/xdp", "-run", "TestTransport$/^receiver$"}}
+	overtaking = test{"its own test, as root", []string{"./udp/xdp", "-run", "TestOvertaking$"}}
 	filters    = test{"its own test, as root", []string{"./udp/xdp", "-run", "TestFilters$"}}
 	neighbours = test{"its own test, as root", []string{"./udp/xdp", "-run", "TestStaleNeighbour$"}}
 )
@@ -16,6 +17,10 @@ func init() {
 			" && s.received[s.next].After <= s.passed", "", []test{pathOrder}},
 		{"AF_XDP: datagrams of several queues are in the order of their stamps", "udp/path_linux.go",
 			"slices.SortStableFunc(s.received[:s.count], byArrival)", "_ = byArrival", []test{pathOrder}},
+		{"AF_XDP: all datagrams of a message take the same way", "udp/path_linux.go",
+			"usesPath = s.messageByPath[peer]", "_ = usesPath", []test{pathOrder}},
+		{"AF_XDP: the path does not overtake the socket", "udp/path_linux.go",
+			" && s.mmsgSocket.hasUnsent() {", " && false {", []test{overtaking}},
 		{"AF_XDP: a UDP checksum is verified", "udp/xdp/frame.go",
 			"case fold(sum(pseudoSum, udp)) == 0xffff:", "case true:", []test{frames}},
 		{"AF_XDP: a partial checksum is accepted only from this host", "udp/xdp/frame.go",
