@@ -88,7 +88,7 @@ func TestDaemonWithoutDescriptors(t *testing.T) {
 // socket can be created and if there is no descriptor for the memory.
 func TestProgramWithoutDescriptors(t *testing.T) {
 	h := serve(t, newWorld(2, 0), Options{})
-	restore, err := starve.Descriptors()
+	restore, err := starve.AllDescriptors()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestProgramWithoutDescriptors(t *testing.T) {
 	if err := unix.Sendmsg(pair[0], []byte("WELCOME"), unix.UnixRights(pair[0]), nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	if restore, err = starve.Descriptors(); err != nil {
+	if restore, err = starve.AllDescriptors(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = wire.NewGreeting(conn.(*net.UnixConn)).Read(make([]byte, 100))

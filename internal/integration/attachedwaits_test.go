@@ -56,6 +56,7 @@ func TestAttachedCycle(t *testing.T) {
 			const after = 100 * time.Millisecond
 			var d *diagnosis.Diagnosis
 			var awaited [2]bool
+			want := [2]bool{tt.zeroAwaits, tt.zeroAwaits && !tt.computes}
 			hangs := func() bool {
 				s, err := daemon.Status(t.Context())
 				if err != nil {
@@ -63,12 +64,11 @@ func TestAttachedCycle(t *testing.T) {
 				}
 				awaited = awaitedOfPair(&s)
 				d = diagnosis.Diagnose([]diagnosis.Source{{Name: "daemon", Status: &s}}, after)
-				return len(d.Findings) == 1 && len(d.Waiting) == 2 && awaited[0] == tt.zeroAwaits
+				return len(d.Findings) == 1 && len(d.Waiting) == 2 && awaited == want
 			}
 			for deadline := time.Now().Add(20 * time.Second); !hangs() && time.Now().Before(deadline); {
 				time.Sleep(after / 5)
 			}
-			want := [2]bool{tt.zeroAwaits, tt.zeroAwaits && !tt.computes}
 			if len(d.Findings) != 1 || d.Findings[0].Cause != diagnosis.WaitCycle || d.Findings[0].Certain != tt.certain ||
 				awaited != want {
 				t.Errorf("awaited %v, want %v\n%s", awaited, want, d.Text())

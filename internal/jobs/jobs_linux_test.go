@@ -137,7 +137,7 @@ func TestWithoutDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(tool)
-	restore, err := starve.Descriptors()
+	restore, err := starve.AllDescriptors()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,18 +3,29 @@ package starve
 
 import "golang.org/x/sys/unix"
 
-// Descriptors makes every attempt of the process to open a file descriptor fail until the function restore is called.
+// Descriptors makes every attempt of the process to open a file descriptor fail until the function restore is called, or
+// one of those that are open is closed.
 func Descriptors() (restore func(), err error) {
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-		return nil, err
-	}
 	lowest, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
 	unix.Close(lowest)
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(lowest), Max: before.Max}); err != nil {
+	return limit(uint64(lowest))
+}
+
+// AllDescriptors is like Descriptors, but a descriptor that is closed does not make room for another. The process cannot
+// poll more than three descriptors meanwhile.
+func AllDescriptors() (restore func(), err error) {
+	return limit(3) // standard input, output and error
+}
+
+func limit(descriptors uint64) (restore func(), err error) {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		return nil, err
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: descriptors, Max: before.Max}); err != nil {
 		return nil, err
 	}
 	return func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &before) }, nil // restores an earlier limit
