@@ -3,8 +3,8 @@ package starve
 
 import "golang.org/x/sys/unix"
 
-// Descriptors makes every attempt of the process to open a file descriptor fail until the function restore is called, or
-// one of those that are open is closed.
+// Descriptors makes every attempt of the process to open a file descriptor fail, until the function restore is called or
+// an open descriptor is closed.
 func Descriptors() (restore func(), err error) {
 	lowest, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
@@ -14,8 +14,8 @@ func Descriptors() (restore func(), err error) {
 	return limit(uint64(lowest))
 }
 
-// AllDescriptors is like Descriptors, but a descriptor that is closed does not make room for another. The process cannot
-// poll more than three descriptors meanwhile.
+// AllDescriptors is like Descriptors, but holds if another goroutine closes a descriptor. The process cannot poll more
+// than three descriptors meanwhile.
 func AllDescriptors() (restore func(), err error) {
 	return limit(3) // standard input, output and error
 }
