@@ -3,7 +3,7 @@ package starve
 
 import "golang.org/x/sys/unix"
 
-// Descriptors makes every attempt of the process to open a file descriptor fail, until the function restore is called or
+// Descriptors makes every attempt of the process to open a descriptor fail, until the function restore is called or
 // an open descriptor is closed.
 func Descriptors() (restore func(), err error) {
 	lowest, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
