@@ -206,29 +206,26 @@ func TestPosted(t *testing.T) {
 	}
 }
 
-// TestOtherOperation checks that a packet that may have ended another operation of the rank, after it posted its
-// receive, does not count as a retransmission by the peer.
-func TestOtherOperation(t *testing.T) {
+// TestRetransmittedData checks that a peer counts as blocked in an earlier send only while it retransmits the message:
+// it has done so more than once, a moment ago, and has sent nothing else since.
+func TestRetransmittedData(t *testing.T) {
 	for name, tt := range map[string]struct {
-		ended   *float64
-		sends   bool
-		certain bool
+		count       int
+		last, heard float64
+		certain     bool
 	}{
-		"nothing has ended": {nil, false, true}, "a send has ended since": {new(0.9), false, false},
-		"a send has ended before": {new(8.0), false, true}, "a send is pending": {nil, true, false},
+		"retransmits": {2, 0.45, 0.45, true}, "one may be late": {1, 0.45, 0.45, false},
+		"no longer": {3, 1.5, 1.5, false}, "sends something else": {3, 0.9, 0.45, false},
 	} {
-		r := host(0, peer(1, receiving(9), fpga, with(func(p *state.Peer) {
-			p.SinceLastPacket, p.Sent = new(0.45), 1
-			if tt.sends {
-				p.Sending = &state.Wait{State: handshake.WaitAck, WaitsFor: protocol.Ack, Seconds: 1,
-					Envelope: state.Envelope{Bytes: 4}}
+		for _, kind := range []func(*state.Peer){fpga, with(func(*state.Peer) {})} {
+			r := host(0, peer(1, receiving(9), kind, with(func(p *state.Peer) {
+				p.LostAcks, p.SinceLastPacket, p.Received = &state.LostAcks{Count: tt.count, Seconds: tt.last}, &tt.heard, 1
+			})))
+			d := Diagnose([]Source{{Status: status(2, r)}}, 2*MinWaitAge)
+			if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain &&
+				(d.Findings[0].Cause != PacketsBlocked || d.Findings[0].Rank != 0) {
+				t.Errorf("%s: %s", name, d.Text())
 			}
-		})))
-		r.Engine.SinceLastEnd = tt.ended
-		d := Diagnose([]Source{{Status: status(2, r)}}, 2*MinWaitAge)
-		if len(d.Findings) != 1 || d.Findings[0].Certain != tt.certain || tt.certain &&
-			d.Findings[0].Cause != PacketsBlocked {
-			t.Errorf("%s: %s", name, d.Text())
 		}
 	}
 }

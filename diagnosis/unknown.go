@@ -161,12 +161,20 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 		observation.PeerClears = (talks || clearsAgain) && !observation.PeerAsks
 		observation.ClearedAtOnce = software && p.PacketsOut[protocol.SendRequest] <= p.Sent+1
 	case handshake.WaitClear:
-		observation.RetransmitsData = talks && !observation.PeerAsks
+		observation.RetransmitsData = retransmitsData(p)
 	case handshake.WaitRequest:
 		observation.PeerClears = p.UnansweredClear != nil
-		observation.RetransmitsData = talks && !observation.PeerAsks && !observation.PeerClears
+		observation.RetransmitsData = retransmitsData(p)
 	}
 	return observation
+}
+
+// retransmitsData reports whether the peer has repeatedly retransmitted its last message after ACKs were sent to it,
+// within the last second, and has sent nothing else since: it is blocked in that send.
+func retransmitsData(p *state.Peer) bool {
+	acks := p.LostAcks
+	return acks != nil && acks.Count > 1 && acks.Seconds <= maxAnswerTime && p.SinceLastPacket != nil &&
+		*p.SinceLastPacket > acks.Seconds-retransmitGap
 }
 
 // exclusiveSeconds returns the number of seconds for which all packets of the pair must have belonged to the message of
@@ -174,10 +182,7 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 // posted.
 func (v *view) exclusiveSeconds(e *edge) float64 {
 	r := v.ranks[e.from]
-	switch {
-	case e.state == handshake.WaitRequest && r.peers[e.to].Sending != nil:
-		return 0
-	case r.Engine.SinceLastEnd != nil:
+	if r.Engine.SinceLastEnd != nil {
 		return min(e.wait.Seconds, *r.Engine.SinceLastEnd)
 	}
 	return e.wait.Seconds

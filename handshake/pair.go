@@ -289,6 +289,12 @@ func (p *Pair) header(t protocol.Type, call protocol.Call, size uint32, tag uint
 	return protocol.Header{Dst: p.cfg.Remote, Src: p.cfg.Local, Size: size, Call: call, Type: t, Tag: tag}
 }
 
+// LostAcks returns how many ACKs of the last message received the peer lacked, since it retransmitted the message after
+// each of them, and the time of the last such retransmission.
+func (p *Pair) LostAcks() (n int, last Instant) {
+	return p.lastReceived.reacksSent, p.lastReceived.ackedAt
+}
+
 // Reset informs the Pair that the peer was restarted. It ends a dead end, and discards all deferred packets. A message
 // in progress continues, but its failure does not lead to a dead end.
 func (p *Pair) Reset() {

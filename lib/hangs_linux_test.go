@@ -77,7 +77,9 @@ type hang struct {
 	// complete reports whether a finding contains all waiting ranks. At first, some may have waited too
 	// briefly. It may be nil.
 	complete func(*diagnosis.Finding) bool
-	said     string // errors of the last why that failed
+	// moreFindings is the number of findings that are permitted besides the expected one.
+	moreFindings int
+	said         string // errors of the last why that failed
 }
 
 func startHang(t *testing.T, dir, program, mode string, ranks int) *hang {
@@ -146,17 +148,20 @@ func (h *hang) explained(t *testing.T, cause string, rank int, call, text, step 
 	var d diagnosis.Diagnosis
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	f := new(diagnosis.Finding)
+	isComplete := func(found diagnosis.Finding) bool {
+		*f = found
+		return (cause == "" || found.Cause == cause) && (h.complete == nil || h.complete(f))
+	}
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
 		code, d = h.why(t)
-		if code == 5 && len(d.Findings) == 1 && (cause == "" || d.Findings[0].Cause == cause) &&
-			(h.complete == nil || h.complete(&d.Findings[0])) {
+		if code == 5 && len(d.Findings) <= 1+h.moreFindings && slices.ContainsFunc(d.Findings, isComplete) {
 			break
 		}
 	}
-	if code != 5 || len(d.Findings) != 1 {
+	if code != 5 || len(d.Findings) > 1+h.moreFindings {
 		t.Fatalf("exit code %d, %+v\n%s", code, d, h.said)
 	}
-	f := &d.Findings[0]
 	if cause != "" && f.Cause != cause || f.Rank != rank || call != "" && string(f.Call) != call ||
 		!strings.Contains(f.Text, text) || !strings.Contains(f.Step, step) {
 		t.Errorf("%+v", f)
@@ -301,8 +306,11 @@ func TestLibraryHangsOfHosts(t *testing.T) {
 						t.Parallel()
 						h := &hang{zrlctl: append(slices.Clone(inside), "ip", "netns", "exec", host,
 							filepath.Join(dir, "zrlctl"))}
+						if tt.stops { // ranks 0 and 2 may both wait for it, and only one of them has questioned it
+							h.moreFindings = 1
+						}
 						h.complete = func(f *diagnosis.Finding) bool {
-							if want == unknown && f.Cause == silent.cause {
+							if want == unknown && f.Cause == silent.cause && f.Peer == silent.peer {
 								want = silent
 							}
 							return f.Peer == want.peer && f.Cause == want.cause

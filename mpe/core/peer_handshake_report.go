@@ -79,6 +79,9 @@ func (l *handshakeLink) snapshot(s *state.Peer, now handshake.Instant) {
 	if h, since, ok := l.pair.UnansweredClear(); ok {
 		s.UnansweredClear = &state.Deferred{Call: state.CallOf(h.Call), Tag: h.Tag, Seconds: (now - since).Seconds()}
 	}
+	if n, last := l.pair.LostAcks(); n > 0 {
+		s.LostAcks = &state.LostAcks{Count: n, Seconds: (now - last).Seconds()}
+	}
 	s.Unfinished = l.unfinished()
 	if err := l.pair.DeadEnd(); err != nil {
 		s.Refuses = err.Cause.Error()

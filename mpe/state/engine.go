@@ -79,6 +79,8 @@ type Peer struct {
 	// UnansweredClear is set while the peer's CLEAR_TO_SEND waits for DATA that no local send provides: the
 	// peer is blocked in a receive.
 	UnansweredClear *Deferred `json:"unanswered_clear,omitempty"`
+	// LostAcks describes the ACKs of the last message received that the peer lacked. It is nil if it lacked none.
+	LostAcks *LostAcks `json:"lost_acks,omitempty"`
 	MessageCounts
 	// PacketsOut counts packets by type. A DATA message counts as one packet.
 	PacketsOut PacketCounts `json:"packets_out,omitzero"`
@@ -221,6 +223,13 @@ type Deferred struct {
 	Call    CallName `json:"call"`
 	Tag     uint8    `json:"tag,omitempty"`
 	Seconds float64  `json:"age_seconds"`
+}
+
+// LostAcks describes the ACKs of a message that did not arrive in time. Count is the number of ACKs after which the
+// sender has retransmitted the message, and Seconds is the time since the last retransmission.
+type LostAcks struct {
+	Count   int     `json:"count"`
+	Seconds float64 `json:"age_seconds"`
 }
 
 // Envelope holds the attributes by which receives match messages.

@@ -88,6 +88,7 @@ type PublicPeer struct {
 	Receiving       *Wait           `json:"receiving,omitempty"`
 	Deferred        *Deferred       `json:"deferred,omitempty"`
 	UnansweredClear *Deferred       `json:"unanswered_clear,omitempty"`
+	LostAcks        *LostAcks       `json:"lost_acks,omitempty"`
 	Sent            uint64          `json:"sent"`
 	Received        uint64          `json:"received"`
 	PacketsOut      PacketCounts    `json:"packets_out,omitzero"`

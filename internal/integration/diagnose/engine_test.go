@@ -58,7 +58,7 @@ func (n *node) handshake(rank int) handshake.Config {
 	if n.kind == standin {
 		cfg.Timing = handshake.DefaultTiming(handshake.SoftwarePeer())
 		cfg.Timing.Ack.First = handshake.DeployedFPGA(uint32(n.rank)).Ack.First
-		cfg.Peer = handshake.SoftwarePeer()
+		cfg.Peer = handshake.PeerRules{} // as in node.NewLink
 		cfg.Shape = protocol.FPGAShape(true)
 		cfg.Quirks = handshake.Quirks{OneDeferredHeader: true, AckOnce: true, IgnoreDestination: true}
 	}

@@ -265,7 +265,7 @@ func (c *cluster) looksLike(other *cluster) bool {
 
 // variants lists changes to a cluster, for witnesses of a cause that the clusters of other seeds do not produce.
 var variants = []func(c *cluster, p *diagnosis.Possibility){(*cluster).exchange, (*cluster).sync, (*cluster).pause,
-	(*cluster).askBefore}
+	(*cluster).askBefore, (*cluster).loseAcks}
 
 // change replaces the calls of each round of a node's program.
 func (n *node) change(replace func(round int, list []step) []step) {
@@ -320,6 +320,22 @@ func (c *cluster) askBefore(p *diagnosis.Possibility) {
 	pair := c.pairOf(p)
 	c.asksBefore = pair[0]
 	pair[1].pause(0, waited+100*time.Millisecond)
+}
+
+// loseAcks makes the network lose up to four ACKs in a row between the two ranks of a cause. Ranks recover from that, so
+// it is not a fault.
+func (c *cluster) loseAcks(p *diagnosis.Possibility) {
+	pair := c.pairOf(p)
+	passed, lost := c.rng.IntN(10), 1+c.rng.IntN(4)
+	c.fates = append(c.fates, func(d *datagram) {
+		if d.kind != protocol.Ack || !c.between(d, pair[0].rank, pair[1].rank) {
+			return
+		}
+		if passed--; passed < 0 && lost > 0 {
+			lost--
+			d.lost = true
+		}
+	})
 }
 
 // pairOf returns the two ranks of a cause in random order.
