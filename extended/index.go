@@ -7,6 +7,7 @@ import "math/bits"
 type index[K ~uint32 | ~uint64, V comparable] struct {
 	slots []indexed[K, V] // length is a power of two; at most three quarters are used
 	count int32
+	// shift is 64 minus the binary logarithm of the number of slots: slotFor uses the upper bits of a product.
 	shift uint8
 }
 

@@ -136,6 +136,7 @@ func (s *sending) find(id ID) *outbound {
 	return s.byID.get(id)
 }
 
+// invalid rejects a send by a SendDone action, so that callers of Send handle only one kind of failure.
 func (s *sending) invalid(id ID, acts []Action) []Action {
 	s.acts = acts
 	a := s.nextAction()
@@ -309,6 +310,7 @@ func (s *sending) canSendEagerly(m *outbound) bool {
 	return s.mayBeEager(m) && m.op.Length <= int64(s.eagerLimit-s.eagerSent)
 }
 
+// mayBeEager reports whether a message may be sent eagerly, given enough credit (E11).
 func (s *sending) mayBeEager(m *outbound) bool {
 	return !m.op.Sync && !m.op.Announce && !m.op.Partial && m.op.Length <= int64(s.cfg.EagerLimit)
 }

@@ -76,12 +76,17 @@ type pendingWork struct {
 	coalesced bool
 }
 
+// runState is a phase in the life of a core. Drain, Linger and Shutdown advance it; it never goes back.
 type runState uint8
 
 const (
+	// running: operations are accepted.
 	running runState = iota
+	// draining: new operations fail, and transfers in progress continue.
 	draining
+	// lingering: the core only answers packets that peers retransmit.
 	lingering
+	// closed: all operations have ended, and received packets are ignored.
 	closed
 )
 
