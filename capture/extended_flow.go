@@ -262,6 +262,7 @@ func (f *extFlow) finishIfComplete(msg *extMessage) {
 	f.endMessage(msg, MessageComplete)
 }
 
+// endMessage reports a message and forgets it, so that the number of open messages stays bounded.
 func (f *extFlow) endMessage(m *extMessage, o Outcome) {
 	f.report(m, o)
 	delete(f.openMessages, m.number)

@@ -224,6 +224,7 @@ func (r *vantageReader) openFile(s *survey) (err error) {
 	return err
 }
 
+// toReferenceTime converts a time of this vantage point's clock to the reference clock.
 func (r *vantageReader) toReferenceTime(t time.Time) time.Time {
 	at := t.UnixNano()
 	return t.Add(time.Duration(r.toReference(at) - at))

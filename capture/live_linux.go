@@ -72,6 +72,8 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	return &source{name: name, decoder: newDecoder(o), records: reader, closer: reader, kernelDrops: reader.dropped}, nil
 }
 
+// newLiveReader opens a packet socket on an interface. Without Ethernet addresses, as on a tunnel device, the packets
+// begin with the IP header.
 func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 	loopback := iface.Flags&net.FlagLoopback != 0
 	reader := &liveReader{

@@ -15,7 +15,9 @@ const maxPackets = 16
 type messagePhase uint8
 
 const (
+	// requested: only SEND_REQUEST was recorded so far.
 	requested messagePhase = iota
+	// cleared: CLEAR_TO_SEND was recorded.
 	cleared
 	receiving // part of DATA was received
 	received  // all of DATA was received

@@ -164,6 +164,7 @@ func (l *ledger) find(id uint64) *operation {
 	return nil
 }
 
+// pendingTotals returns the number of pending operations, and the bytes charged for their payload.
 func (l *ledger) pendingTotals() (operations int, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

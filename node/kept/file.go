@@ -44,6 +44,7 @@ type Peer struct {
 	Address, Kind, Profile string
 }
 
+// digest returns the key of the peer's record. A peer with another address or profile thus never gets its state.
 func (p Peer) digest() [digestLen]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", p.Rank, p.Address, p.Kind, p.Profile))
 }
@@ -54,6 +55,8 @@ type Owner struct {
 	Address string
 }
 
+// fileName returns a name that is safe in any directory. Different owners may share one; the digest in the header
+// decides.
 func (o Owner) fileName() string {
 	address := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz.", r) {
