@@ -260,8 +260,8 @@ func (r *roots) isPathEnd(e *edge) bool {
 // of e has received. The states of the pair then explain both waits.
 func isMirror(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
 
-// endFinding returns the finding for a wait at which a path ends. It is certain only if the states exclude that rank
-// e.to was restarted, that it has yet to make a call, and that the program of e.from is not waiting.
+// endFinding returns the finding for a wait at which a path ends. It is uncertain if the states leave another
+// explanation, such as a restart of rank e.to, or that the program of rank e.from does not wait yet.
 func (r *roots) endFinding(e *edge) *Finding {
 	r.recordUnknown(e)
 	if f := r.view.unknownEndFinding(e); f != nil {

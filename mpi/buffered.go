@@ -135,6 +135,8 @@ func (b *SendBuffer) Detach(ctx context.Context) (int, error) {
 	return b.detach(ctx, &k, b.comm.proc)
 }
 
+// detach waits for the buffer's messages, and returns its size. The error reports failed sends that Flush has not
+// reported.
 func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, error) {
 	if !b.isAttached() {
 		return 0, k.failf(ErrBuffer, "no buffer is attached")
@@ -249,6 +251,7 @@ func (b *SendBuffer) freeSent() {
 	b.sends = kept
 }
 
+// finishSend frees a completed send, and keeps its error for Detach or Flush. The caller holds mu.
 func (b *SendBuffer) finishSend(s *bufferedSend, st *mpe.Status, err error) {
 	b.bytesUsed -= len(s.call.bytes)
 	b.storeSpare(s.call.bytes)
