@@ -38,6 +38,7 @@ type abortMsg struct {
 // statusComm.
 const abortLen = 20
 
+// encode returns the abort as on the wire. The last two bytes are rank + 1, or 0 if the sender is the rank that failed.
 func (f *abortMsg) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, abortLen), f.epoch)
 	b = binary.LittleEndian.AppendUint32(b, f.comm)
@@ -54,6 +55,7 @@ func Retractable(payload []byte) bool {
 	return len(payload) == abortLen && decodeAbort(0, payload).epoch == 0
 }
 
+// decodeAbort is the inverse of encode, for abortLen bytes from the given sender.
 func decodeAbort(sender int, b []byte) abortMsg {
 	msg := abortMsg{
 		rank: sender, sender: sender, epoch: binary.LittleEndian.Uint64(b), comm: binary.LittleEndian.Uint32(b[8:]),
