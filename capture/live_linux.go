@@ -32,9 +32,10 @@ type liveReader struct {
 	stop         func() bool
 	link         pcapng.LinkType
 	skipOutgoing bool // on a loopback interface, which also receives each packet
-	buf          []byte
-	oob          []byte
-	drops        atomic.Int64
+	// buf receives a packet, and oob its control message, which contains the kernel's time stamp.
+	buf   []byte
+	oob   []byte
+	drops atomic.Int64
 	// closed is set by Close. It is needed because a closed RawConn returns an error that only the standard library can
 	// recognize.
 	closed atomic.Bool

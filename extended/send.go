@@ -20,9 +20,10 @@ type outbound struct {
 	// peer has cleared. bytesSent is the number of bytes sent, and bytesAcked the number acknowledged.
 	bytesToSend, bytesSent, bytesAcked int64
 	// unackedPackets is the number of unacknowledged DATA packets. allSent is set once the last DATA packet was sent.
-	unackedPackets  int
-	allSent         bool
-	isListed        bool // in the list of cleared messages
+	unackedPackets int
+	allSent        bool
+	isListed       bool // in the list of cleared messages
+	// aborted is set by Abort. The peer receives the ERROR only after it has acknowledged all bytes sent before.
 	aborted         bool
 	retransmissions int
 	// readyBytes is the number of bytes of a Partial message that are available for sending so far.

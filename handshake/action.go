@@ -49,7 +49,8 @@ type Action struct {
 	Reason  Reason
 	Event   Event
 	Err     error
-	Phases  Phases
+	// Phases belongs to SendDone and RecvDone. It is set even if the message failed.
+	Phases Phases
 }
 
 // Phases records when a message completed each step of the handshake. A time is 0 if the step did not happen.

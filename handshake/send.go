@@ -21,10 +21,12 @@ type sending struct {
 	state      State
 	op         SendOp
 	stateSince Instant
-	rto        timer
-	deadline   timer
-	timeouts   int // number of timeouts in this wait; with the CarryOver quirk, in the whole message
-	phases     Phases
+	// rto retransmits SEND_REQUEST or DATA; it does not run while DATA is being sent. deadline ends the
+	// send, in most cases with a *TimeoutError; retransmissions do not extend it.
+	rto      timer
+	deadline timer
+	timeouts int // number of timeouts in this wait; with the CarryOver quirk, in the whole message
+	phases   Phases
 
 	requestsSent int     // number of our SEND_REQUESTs that this message's receive may answer
 	requestedAt  Instant // when the last one was sent

@@ -14,9 +14,10 @@ import (
 type SendBuffer struct {
 	comm *Comm // for errors of Attach, Detach and Flush
 
-	mu          sync.Mutex
-	attached    bool
-	size        int
+	mu       sync.Mutex
+	attached bool
+	size     int
+	// bytesUsed is the number of bytes of unfinished sends, at most size.
 	bytesUsed   int
 	sends       []bufferedSend
 	sendsPosted uint64 // number of sends so far

@@ -27,11 +27,12 @@ type abortMsg struct {
 	// rank is the world rank whose call failed. sender is the world rank that sent the abort: the same rank, or one
 	// whose call ended because of the abort.
 	rank, sender int
-	epoch        uint64
-	comm         uint32
-	number       int
-	collective   coll.Collective
-	cause        FailureCause
+	// epoch is 0 if the members had not agreed on one when the abort was sent. number is the Tag of the call.
+	epoch      uint64
+	comm       uint32
+	number     int
+	collective coll.Collective
+	cause      FailureCause
 }
 
 // abortLen is the length in bytes of an abort on the wire. This length distinguishes an abort from other messages in

@@ -31,10 +31,12 @@ type Core struct {
 	// the time up to which all received packets had been processed at the last Tick.
 	tickDue        handshake.Instant
 	processedUntil []handshake.Instant
-	peers          []*peer
-	pairActions    handshakeActions
-	connActions    extendedActions
-	nextID         handshake.ID
+	// peers is indexed by rank. The entry of this rank is nil.
+	peers       []*peer
+	pairActions handshakeActions
+	connActions extendedActions
+	// nextID is the ID of the request posted last.
+	nextID handshake.ID
 	// deadlinePeers holds every peer with a deadline, and perhaps others.
 	deadlinePeers []*peer
 	drops         state.DropCounts // of packets from addresses that belong to no peer

@@ -77,8 +77,6 @@ func (l *extendedLink) touchedConn() *extended.Conn {
 	return l.conn
 }
 
-// receive implements link. It chooses the method of the state machine by where the payload is (in the datagram, in two
-// parts, or in the sender's memory) and by whether the transport has verified its checksum.
 func (l *extendedLink) receive(packet *RxPacket) {
 	p, core := l.p, l.p.e
 	now, acts := core.now, core.connActions.list[:0]
@@ -237,8 +235,6 @@ func (l *extendedLink) placeRest(in *inbound) {
 	}
 }
 
-// send implements link. While the peer has memory for it, a short message whose caller does not wait completes at once,
-// and the outbox keeps a copy.
 func (l *extendedLink) send(request *Request, blocking bool) (coalesced bool) {
 	core := l.p.e
 	request.sendID = l.outbox.add(request)
@@ -371,7 +367,6 @@ func (l *extendedLink) accept(in *inbound) {
 	}
 }
 
-// onArrived handles a message whose last byte was received: it completes the matching receive, or keeps the message.
 func (l *extendedLink) onArrived(message extended.Message) {
 	core, in := l.p.e, l.inbox.find(message)
 	in.isComplete = true
@@ -431,7 +426,6 @@ func (l *extendedLink) cancelMessage(id extended.ID) bool {
 // message, because the sender is already cleared.
 func (l *extendedLink) cancel(r *Request) bool { return r.isSend() && l.cancelMessage(r.sendID) }
 
-// detach implements link. It ends the peer's access to the payload of a send before the caller reuses the buffer.
 func (l *extendedLink) detach(request *Request, keep KeepFunc, drop bool) {
 	core, in := l.p.e, request.inbound
 	switch {
@@ -467,7 +461,6 @@ func (l *extendedLink) abortUnsent(err error) {
 	}
 }
 
-// abortAll closes the session and ends all requests. The peer may read advertised payload until then.
 func (l *extendedLink) abortAll(err error) {
 	core := l.p.e
 	l.closeSession()

@@ -9,9 +9,10 @@ type Matcher[R, M any] struct {
 	lastArrival uint64 // last number assigned to a message
 	lastPosting uint64 // last number assigned to a receive
 	lastTaken   uint64 // number of the queued message that a receive matched last
-	prqFull     *FullError
-	umqFull     *FullError
-	prq, umq    queue
+	// prqFull and umqFull are allocated in advance, so that rejecting an entry allocates nothing.
+	prqFull  *FullError
+	umqFull  *FullError
+	prq, umq queue
 }
 
 // New returns a Matcher with empty queues.

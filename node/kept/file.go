@@ -81,9 +81,12 @@ func (o Owner) encodeHeader(n int) []byte {
 
 // File is the file of a rank.
 type File struct {
+	// mapping is the content of the file, shared with the file system, so that stored records survive a crash of the
+	// process without a system call. entries is in the order of the peers passed to Open.
 	mapping []byte
 	dir     *privatedir.Dir
 	name    string
+	// created identifies the file, to detect that another process has replaced it.
 	created fs.FileInfo
 	entries []*Entry
 	// DiscardReason is the reason why the state of an earlier process is not used, nil if it is used.
