@@ -60,7 +60,6 @@ type pairSummary struct {
 	phases [numPhases]histogram
 }
 
-// numPhases is the number of durations in Phases.
 const numPhases = 4
 
 // NewAnalysis returns an empty analysis of the recording with the given name.

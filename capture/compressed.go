@@ -148,8 +148,8 @@ type xzGuard struct {
 	indexLen     int
 }
 
-// Read parses each element of the file before it passes the element's first byte on, and fails at an excessive
-// dictionary.
+// Read parses each element of the file before it returns the element's first byte. It fails if a dictionary is too
+// large.
 func (g *xzGuard) Read(p []byte) (int, error) {
 	for g.remaining == 0 {
 		next := g.readNext

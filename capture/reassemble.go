@@ -50,8 +50,8 @@ type flowSegment struct {
 	syn bool
 }
 
-// length is the length on the wire, which sequence numbers count. memoryCost is what the segment costs while it is
-// held.
+// length is the length on the wire, which sequence numbers count. memoryCost is the memory that the segment occupies
+// while it is held.
 func (s *tcpSegment) length() int     { return len(s.data) + s.unrecorded }
 func (s *tcpSegment) memoryCost() int { return len(s.data) + segmentCost }
 

@@ -31,7 +31,6 @@ func (c *common) nextAction() *Action {
 // growActions is separate so that nextAction is short enough to be inlined.
 func (c *common) growActions() { c.acts = slices.Grow(c.acts, 1) }
 
-// drop counts and reports a dropped packet.
 func (c *common) drop(r Reason, h *protocol.ExtHeader) {
 	c.stats.Drops[r]++
 	c.acts = append(c.acts, Action{Kind: Drop, Reason: r, Header: *h})

@@ -59,7 +59,6 @@ func (q *shorts) push(length uint32) *shortSend {
 	return q.entry(q.count - 1)
 }
 
-// pop removes the oldest message.
 func (q *shorts) pop() (s shortSend) {
 	s = *q.entry(0)
 	q.head, q.count = (q.head+1)&(len(q.ring)-1), q.count-1

@@ -21,8 +21,8 @@ type sending struct {
 	state      State
 	op         SendOp
 	stateSince Instant
-	// rto retransmits SEND_REQUEST or DATA; it does not run while DATA is being sent. deadline ends the
-	// send, in most cases with a *TimeoutError; retransmissions do not extend it.
+	// rto retransmits SEND_REQUEST or DATA; it does not run while DATA is being sent. deadline ends the send, in most
+	// cases with a *TimeoutError; retransmissions do not extend it.
 	rto      timer
 	deadline timer
 	timeouts int // number of timeouts in this wait; with the CarryOver quirk, in the whole message

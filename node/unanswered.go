@@ -19,8 +19,7 @@ type silenceWatcher struct {
 	rank      *Rank
 	output    io.Writer
 	threshold time.Duration
-	// reported contains the ranks reported so far.
-	reported map[int]bool
+	reported  map[int]bool
 	// finalized reports whether a rank of the job has called MPI_Finalize, as far as the launcher knows. It is nil if
 	// the launcher cannot know.
 	finalized func(rank int) bool

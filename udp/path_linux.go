@@ -287,8 +287,8 @@ func (s *pathSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	return s.pollBoth(in, func() (int, error) { return s.mmsgSocket.pollInto(in, head, buf) })
 }
 
-// peek implements socket. It reports only datagrams of the kernel's socket: datagrams of the path are already in
-// memory, and gain nothing from placement.
+// peek implements socket. It reports only datagrams of the kernel's socket, because datagrams of the path are in the
+// process's memory already.
 func (s *pathSocket) peek(head []byte) (int, netip.AddrPort, error) {
 	s.pathRecvMu.Lock()
 	defer s.pathRecvMu.Unlock()

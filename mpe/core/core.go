@@ -78,7 +78,7 @@ type pendingWork struct {
 	coalesced bool
 }
 
-// runState is a phase in the life of a core. Drain, Linger and Shutdown advance it; it never goes back.
+// runState is a phase in the life of a core. Drain, Linger and Shutdown advance it; it never moves back.
 type runState uint8
 
 const (

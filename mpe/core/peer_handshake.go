@@ -253,7 +253,6 @@ func (l *handshakeLink) placeRest() {
 	}
 }
 
-// send implements link. The send replaces one that an earlier program left unfinished.
 func (l *handshakeLink) send(r *Request, _ bool) (coalesced bool) {
 	l.cancelLeftSend()
 	l.sendQueue.push(r)
@@ -333,7 +332,6 @@ func (l *handshakeLink) matched(in *inbound, request *Request) {
 	}
 }
 
-// sendDone completes the send in the pair, and begins the next one.
 func (l *handshakeLink) sendDone(act handshake.Action) {
 	core, request := l.p.e, l.sending
 	l.sending = nil

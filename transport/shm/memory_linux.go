@@ -13,7 +13,6 @@ const (
 	doorbellLen     = pageLen
 )
 
-// linkLen returns the length of the memory of a link with rings of the given size.
 func linkLen(ring int) int { return slotsOffset(ring) + 2*slotsLen }
 
 // slotsOffset returns the offset of the slots.
