@@ -122,6 +122,8 @@ func (a *Analysis) Analyze(src Source) error {
 // OpenWaits returns the waits that are still in progress and have lasted at least the given time.
 func (a *Analysis) OpenWaits(atLeast time.Duration) []OpenWait { return a.tracker.OpenWaits(atLeast) }
 
+// addMessage adds a message to the totals and, up to the limits, to the lists. From message exactMessages on, quantiles
+// are approximate, so that memory is bounded.
 func (a *Analysis) addMessage(msg *Message) {
 	if a.all.Messages == exactMessages {
 		a.all.dropSamples()

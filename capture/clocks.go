@@ -70,6 +70,8 @@ type comparedFlow struct {
 	flowKey
 	groups []keyGroup
 	weight int // upper bound on the datagrams in both recordings
+	// best holds the candidates with the highest scores, best first. pairs holds the datagrams matched at the common
+	// offset, median is their median difference, and order is as in flowLink.
 	best   []candidate
 	pairs  []timePair
 	median float64
@@ -177,6 +179,8 @@ func (l *clockLink) estimatedDelay() float64 {
 	return l.uncertainty
 }
 
+// linkSamples relates the clocks of two recordings by the datagrams that they share, or returns nil if no offset fits.
+// It changes the times in both slices.
 func linkSamples(a, b []sample) *clockLink {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
@@ -463,6 +467,8 @@ func (l *clockLink) meanOffset(there, back []timePair) (offset, uncertainty floa
 	return (a + b) / 2, math.Abs(a-b) / 2
 }
 
+// leastWithoutDrift returns the least difference of list (see leastDifference) as if the clocks had run at the same
+// speed.
 func (l *clockLink) leastWithoutDrift(list []timePair, sign float64) float64 {
 	flat := make([]timePair, len(list))
 	for i, p := range list {

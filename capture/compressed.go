@@ -148,6 +148,8 @@ type xzGuard struct {
 	indexLen     int
 }
 
+// Read parses each element of the file before it returns the element's first byte. It fails if a dictionary is too
+// large.
 func (g *xzGuard) Read(p []byte) (int, error) {
 	for g.remaining == 0 {
 		next := g.readNext
@@ -271,6 +273,7 @@ func (g *xzGuard) readIndexNumber() (int, error) {
 	return n, err
 }
 
+// readVarint parses an integer of the index, of at most 9 bytes. The format has the encoding of binary.Uvarint.
 func (g *xzGuard) readVarint() (v uint64, n int, err error) {
 	h, err := g.b.Peek(binary.MaxVarintLen64 - 1)
 	if err != nil {

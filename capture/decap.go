@@ -33,6 +33,7 @@ const (
 // truncated TCP header, panic on a Linux "any" header, and lose packets whose length the network card fills in
 // (layers_test.go).
 type decoder struct {
+	// ports holds one bit for each port, set if packets from or to that port are decoded.
 	ports       [1 << 16 / 64]uint64
 	frags       *defragmenter
 	tcp         *reassembler

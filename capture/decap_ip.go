@@ -24,6 +24,8 @@ const (
 	maxExtensions = 16
 )
 
+// decodeIPv4 decodes an IPv4 packet. b may be truncated by the recorder or padded by Ethernet, so the length comes from
+// the header.
 func (d *decoder) decodeIPv4(b []byte) decodeResult {
 	if len(b) < ipv4Header || b[0]>>4 != 4 {
 		return skipMalformed

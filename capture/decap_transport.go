@@ -29,6 +29,7 @@ func (d *decoder) decodeTransport(e addrPair, proto uint8, b []byte, length int)
 	return skipNotUDPTCP
 }
 
+// decodeUDP decodes a UDP datagram of length bytes, of which b was recorded, or the Ethernet frame in a VXLAN datagram.
 func (d *decoder) decodeUDP(pair addrPair, b []byte, length int) decodeResult {
 	if len(b) < udpHeader {
 		return skipMalformed
@@ -60,6 +61,8 @@ func (d *decoder) decodeUDP(pair addrPair, b []byte, length int) decodeResult {
 	return gotUnit
 }
 
+// decodeTCP decodes a TCP segment of length bytes, of which b was recorded. A truncated header is accepted if its fixed
+// part was recorded.
 func (d *decoder) decodeTCP(pair addrPair, b []byte, length int) decodeResult {
 	if len(b) < tcpHeader {
 		return skipMalformed

@@ -188,6 +188,7 @@ type JSONExtended struct {
 	Unchecked    bool        `json:"unchecked,omitempty"`
 }
 
+// json returns the printed form. In an ERROR packet, the field of the tag carries the code, which is printed instead.
 func (x *Extended) json() *JSONExtended {
 	header := &x.Header
 	extended := &JSONExtended{

@@ -22,9 +22,11 @@ const (
 
 // extFlow tracks the packets sent from one address to another, and the messages that these packets carry.
 type extFlow struct {
-	tracker         *Tracker
-	from, to        netip.AddrPort
-	counts          ExtendedPair
+	tracker  *Tracker
+	from, to netip.AddrPort
+	counts   ExtendedPair
+	// session is the source's current session, and earlierSessions its previous ones, newest first. seenNumbers and
+	// isClosed belong to the current session; isClosed is set once the source has announced its end.
 	session         protocol.Session
 	earlierSessions [maxOldSessions]protocol.Session
 	seenNumbers     numberSet
@@ -262,6 +264,7 @@ func (f *extFlow) finishIfComplete(msg *extMessage) {
 	f.endMessage(msg, MessageComplete)
 }
 
+// endMessage reports a message and forgets it, so that the number of open messages stays bounded.
 func (f *extFlow) endMessage(m *extMessage, o Outcome) {
 	f.report(m, o)
 	delete(f.openMessages, m.number)

@@ -121,6 +121,8 @@ func (f *extFlow) judgeHellos() {
 	found.Possible, _ = infer.Explain(observation)
 }
 
+// reportSample reports all packets of a sample in one finding, at the time of the first. what completes the sentence,
+// as in "lost between a and b".
 func (f *extFlow) reportSample(kind FindingKind, s *packetSample, what string) {
 	if s.n == 0 {
 		return

@@ -24,6 +24,7 @@ type histogram struct {
 	octaves       [64]*[perOctave]uint32
 }
 
+// add counts a duration. A negative one, which appears if the recorder's clock is set back, counts as 0.
 func (h *histogram) add(d time.Duration) {
 	if d < 0 {
 		d = 0

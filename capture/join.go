@@ -158,13 +158,14 @@ type vantageReader struct {
 	src        *source
 	// unit is the next packet of the vantage point. If the packet is a TCP segment, src.decoder.segment holds it
 	// instead. refTime is the time of the packet or segment on the reference clock.
-	unit      pcapng.Unit
-	result    decodeResult
-	refTime   int64
-	name      string
-	ended     bool
-	err       error
-	stats     Stats
+	unit    pcapng.Unit
+	result  decodeResult
+	refTime int64
+	name    string
+	ended   bool
+	err     error
+	stats   Stats
+	// datagrams counts the datagrams read, and onlyHere those that no other vantage point has seen.
 	datagrams int64
 	onlyHere  int64
 }
@@ -224,6 +225,7 @@ func (r *vantageReader) openFile(s *survey) (err error) {
 	return err
 }
 
+// toReferenceTime converts a time of this vantage point's clock to the reference clock.
 func (r *vantageReader) toReferenceTime(t time.Time) time.Time {
 	at := t.UnixNano()
 	return t.Add(time.Duration(r.toReference(at) - at))

@@ -32,9 +32,10 @@ type liveReader struct {
 	stop         func() bool
 	link         pcapng.LinkType
 	skipOutgoing bool // on a loopback interface, which also receives each packet
-	buf          []byte
-	oob          []byte
-	drops        atomic.Int64
+	// buf receives a packet, and oob its control message, which contains the kernel's time stamp.
+	buf   []byte
+	oob   []byte
+	drops atomic.Int64
 	// closed is set by Close. It is needed because a closed RawConn returns an error that only the standard library can
 	// recognize.
 	closed atomic.Bool
@@ -72,6 +73,8 @@ func (o Options) OpenLive(ctx context.Context, name string) (Source, error) {
 	return &source{name: name, decoder: newDecoder(o), records: reader, closer: reader, kernelDrops: reader.dropped}, nil
 }
 
+// newLiveReader opens a packet socket on an interface. Without Ethernet addresses, as on a tunnel device, the packets
+// begin with the IP header.
 func (o Options) newLiveReader(iface *net.Interface) (*liveReader, error) {
 	loopback := iface.Flags&net.FlagLoopback != 0
 	reader := &liveReader{

@@ -39,8 +39,10 @@ type merger struct {
 	tcp   *reassembler
 	// queue[head:] holds packets in order of time. pending maps the key of a packet to the queued packets that some
 	// vantage point of their route has not seen yet.
-	queue    []*heldPacket
-	head     int
+	queue []*heldPacket
+	head  int
+	// heldData is the number of recorded bytes in queue. Above maxHeldData, packets leave the queue before their fate
+	// is known. free holds packets for reuse.
 	heldData int
 	pending  map[uint64][]*heldPacket
 	free     []*heldPacket
@@ -49,8 +51,9 @@ type merger struct {
 	lastDelivery map[uint64]int64
 	deliveries   []delivery
 
-	now           int64
-	started       bool
+	now     int64
+	started bool
+	// common counts packets that several vantage points saw, and undecided those that left the queue early.
 	lastNumber    int64
 	units         int64
 	packets       int64

@@ -15,7 +15,9 @@ const maxPackets = 16
 type messagePhase uint8
 
 const (
+	// requested: only SEND_REQUEST was recorded so far.
 	requested messagePhase = iota
+	// cleared: CLEAR_TO_SEND was recorded.
 	cleared
 	receiving // part of DATA was received
 	received  // all of DATA was received
@@ -27,19 +29,21 @@ type message struct {
 	call        protocol.Call
 	state       messagePhase
 	firstPacket int64
-	keep        int
+	// keep is the maximum number of steps recorded in Message.Steps.
+	keep int
 
-	request, clear, dataEnd, ack             time.Time
-	firstDataEnd                             time.Time // dataEnd without retransmissions
-	lastRequest, lastClear, lastData         time.Time
-	dataPackets                              int
-	longestDatagram                          int // of DATA, in bytes
-	dataPacket                               int64
-	sum                                      uint32 // of the payload in the first datagram
-	duplicatePacket                          int64  // continuation datagram that equals the previous one
-	retransmits                              []int64
-	lastRetransmit                           time.Time
-	inferredLoss                             string // name of a packet that must have been lost
+	request, clear, dataEnd, ack     time.Time
+	firstDataEnd                     time.Time // dataEnd without retransmissions
+	lastRequest, lastClear, lastData time.Time
+	dataPackets                      int
+	longestDatagram                  int // of DATA, in bytes
+	dataPacket                       int64
+	sum                              uint32 // of the payload in the first datagram
+	duplicatePacket                  int64  // continuation datagram that equals the previous one
+	retransmits                      []int64
+	lastRetransmit                   time.Time
+	inferredLoss                     string // name of a packet that must have been lost
+	// problem is the first problem found. It becomes the verdict.
 	problem                                  string
 	clearedByStale, crossed, hasTypeMismatch bool
 	// requestNumber is the number of the message's SEND_REQUEST (P28). clearRevoked is true while the last
@@ -47,7 +51,8 @@ type message struct {
 	// revoked.
 	requestNumber                uint32
 	clearRevoked, requestRevoked bool
-	explained, reported          bool
+	// explained is set once a finding explains an unexpected length, so that later datagrams cause no second finding.
+	explained, reported bool
 	// nextCall and nextCallPacket are the time and packet of the sender's next call, if this call was never cleared.
 	nextCall       time.Time
 	nextCallPacket int64

@@ -50,6 +50,8 @@ type flowSegment struct {
 	syn bool
 }
 
+// length is the length on the wire, which sequence numbers count. memoryCost is the memory that the segment occupies
+// while it is held.
 func (s *tcpSegment) length() int     { return len(s.data) + s.unrecorded }
 func (s *tcpSegment) memoryCost() int { return len(s.data) + segmentCost }
 
@@ -226,6 +228,7 @@ func (r *reassembler) skipHole(s *tcpStream) {
 	r.updateHole(s, true)
 }
 
+// flushAll delivers all held segments of a stream, and skips the holes between them.
 func (r *reassembler) flushAll(s *tcpStream) {
 	for len(s.pending) > 0 {
 		r.skipHole(s)

@@ -60,6 +60,7 @@ type Tracker struct {
 // maxConversations limits the memory needed for an arbitrary recording. A full cluster of 128 ranks has 8128 pairs.
 const maxConversations = 1 << 15
 
+// convKey is a pair of addresses, the lower one first, so that both directions have the same key.
 type convKey struct{ a, b netip.AddrPort }
 
 // conversation tracks the messages between two addresses in both directions.

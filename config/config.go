@@ -92,7 +92,9 @@ const (
 )
 
 const (
-	defaultMode          = 0o660
+	// defaultMode permits the socket's owner and group to connect.
+	defaultMode = 0o660
+	// defaultReceiveBuffer is in bytes. defaultUnexpected and defaultPosted are in messages and receives per communicator.
 	defaultReceiveBuffer = 16 << 20
 	defaultUnexpected    = 1 << 21
 	defaultPosted        = 1 << 20

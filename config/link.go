@@ -157,6 +157,7 @@ func (o *LinkOptions) ApplyTo(base Link) Link {
 	return base
 }
 
+// override sets a value if the configuration contains the option.
 func override[T any](value *T, with *T) {
 	if with != nil {
 		*value = *with

@@ -115,6 +115,7 @@ func (c *Config) yamlValues() (map[keyPath]string, error) {
 	return all, nil
 }
 
+// collectValues stores all values below a section, with keys such as record.spool.size.
 func collectValues(into map[keyPath]string, at keyPath, value any) {
 	section, ok := value.(map[string]any)
 	if !ok {

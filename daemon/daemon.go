@@ -253,6 +253,8 @@ func (d *Daemon) closeSockets(open listeners) error {
 	return errors.Join(append(errs, d.stopEngines())...)
 }
 
+// startEngines starts the engines of all local ranks. A rank whose state cannot be kept across restarts still starts;
+// the daemon only logs a warning.
 func (d *Daemon) startEngines() error {
 	for _, rank := range d.ranks {
 		if d.opts.StateDirectory != "" {

@@ -41,6 +41,8 @@ func (w *LogWriter) Write(line []byte) (int, error) {
 // maxTail is the maximum length in bytes of the log tail.
 const maxTail = 256 << 10
 
+// appendTail adds a line to the tail. The tail grows to twice its limit before old lines are discarded, so that most
+// calls copy only their line.
 func (w *LogWriter) appendTail(line []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

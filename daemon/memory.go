@@ -41,6 +41,7 @@ func attachedBytes(cfg *config.Config, available memlimit.Provider) int64 {
 // attached programs is not part of Go's heap. LimitHeap is a no-op if GOMEMLIMIT is set.
 func (d *Daemon) LimitHeap() { d.limitHeap(memlimit.FromCgroup) }
 
+// limitHeap implements LimitHeap with the given source of the control group's limit, which tests replace.
 func (d *Daemon) limitHeap(group memlimit.Provider) {
 	var most uint64
 	limit, err := memlimit.Set(memlimit.WithRatio(heapFraction), memlimit.WithMin(minHeapBytes),

@@ -45,9 +45,13 @@ var _ mpe.Observer = (*Observer)(nil)
 type lineKind uint8
 
 const (
+	// lineDrop reports dropped packets, and lineEvent an event of the engine. Their topics include the reason or event.
 	lineDrop lineKind = iota
 	lineEvent
+	// lineFailed reports failed operations, separately for each peer.
 	lineFailed
+	// lineNetwork reports an error of a rank's transport, lineAttach an event of an attached program, and lineControl an
+	// error of the control socket.
 	lineNetwork
 	lineAttach
 	lineControl

@@ -75,6 +75,8 @@ func (p *port) Send(ctx context.Context, dst int, data []byte, opts mpe.Options)
 	return st, err
 }
 
+// sendPieces sends a message in pieces if the link has a max_message_words. It waits until the pieces of another
+// message to the peer are sent. If it fails, the peer may have received some pieces.
 func (p *port) sendPieces(ctx context.Context, dst int, data []byte, opts mpe.Options) (mpe.Status, error) {
 	piece := p.PieceWords(dst) * protocol.WordLen
 	if piece == 0 {

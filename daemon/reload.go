@@ -101,6 +101,7 @@ func (d *Daemon) applyReload(load func() (*config.Config, error)) ([]config.Chan
 	return changes, err
 }
 
+// tryReload applies a configuration in full or not at all: whatever can fail is done before the first change.
 func (d *Daemon) tryReload(load func() (*config.Config, error)) ([]config.Change, error) {
 	if d.phase.Load() != serving {
 		return nil, &RefusedError{Err: ErrNotServing}

@@ -21,12 +21,14 @@ type waitWatcher struct {
 	logged map[waitKey]loggedWait
 }
 
+// waitKey identifies a wait. A message that proceeds to its next state begins another wait.
 type waitKey struct {
 	rank, peer uint32
 	id         handshake.ID
 	state      handshake.State
 }
 
+// loggedWait is a wait that was logged. fields are the fields of its first log line, repeated in the line for its end.
 type loggedWait struct {
 	since  time.Time
 	fields []zap.Field

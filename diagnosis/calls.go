@@ -129,10 +129,13 @@ func sourceOf(e *edge, receiver int) int {
 	return e.from
 }
 
+// differsInTag reports whether a receive and a message of one communicator both have a tag, and the tags differ.
 func differsInTag(recv, message *state.Envelope) bool {
 	return recv.Comm == message.Comm && recv.Tag != nil && message.Tag != nil && *recv.Tag != *message.Tag
 }
 
+// mismatchProof states that an unmatched message from rank at.Rank differs from the awaited one in its tag, if tags is
+// set, or in its communicator.
 func mismatchProof(receiver int, at *state.Peer, wait *state.Wait, envelope *state.Envelope, tags bool) proof {
 	sent, expected := tagText(envelope.Tag), tagText(wait.Envelope.Tag)
 	what := "tag"
@@ -248,6 +251,7 @@ func findContradiction(of func(c *collective.EndedCall) string, step string) fun
 	}
 }
 
+// callProof states which ranks have made which call. It blames the first group, the smallest one.
 func callProof(groups [][]member, comm uint32, number int, of func(c *collective.EndedCall) string, step string) proof {
 	var words []string
 	for _, g := range groups {

@@ -82,6 +82,8 @@ func (v *view) addEdges(rank *rankState) {
 	}
 }
 
+// addWait completes and adds an edge of a rank that has answered. A message of a collective call gets the age of the
+// call, because earlier messages of the call may have waited for the same cause.
 func (v *view) addWait(r *rankState, e *edge) {
 	e.seconds, e.state, e.missing = e.wait.Seconds, e.wait.State, e.wait.WaitsFor
 	of := &e.wait.Envelope

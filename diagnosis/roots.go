@@ -97,20 +97,24 @@ func (d *Diagnosis) ForRank(rank int) *Diagnosis {
 
 // roots collects the root causes.
 type roots struct {
-	view    *view
-	graph   waitgraph.Graph // the waits that lead to further waits
-	part    map[int]int     // the strongly connected component of each rank
+	view  *view
+	graph waitgraph.Graph // the waits that lead to further waits
+	part  map[int]int     // the strongly connected component of each rank
+	// found holds the findings, and order their keys in the order of discovery. unknown holds the ranks without a state
+	// that lie on the paths, or that may wait unnoticed.
 	found   map[rootKey]*Finding
 	order   []rootKey
 	unknown map[int]UnknownRank
 }
 
+// rootKey identifies a root cause. Ranks that wait because of the same one share its finding.
 type rootKey struct {
 	cause   string
 	rank    int
 	certain bool
 }
 
+// newRoots first explains each wait by the states of its two ranks. The graph contains the waits that this leaves open.
 func newRoots(v *view) *roots {
 	r := &roots{view: v, graph: waitgraph.Graph{}, found: map[rootKey]*Finding{}, unknown: map[int]UnknownRank{}}
 	for _, e := range v.edges {
@@ -256,6 +260,8 @@ func (r *roots) isPathEnd(e *edge) bool {
 // of e has received. The states of the pair then explain both waits.
 func isMirror(o, e *edge) bool { return o.deferred != nil && o.to == e.from && o.from == e.to }
 
+// endFinding returns the finding for a wait at which a path ends. It is uncertain if the states leave another
+// explanation, such as a restart of rank e.to, or that the program of rank e.from does not wait yet.
 func (r *roots) endFinding(e *edge) *Finding {
 	r.recordUnknown(e)
 	if f := r.view.unknownEndFinding(e); f != nil {

@@ -12,6 +12,8 @@ import (
 
 // view combines what all sources have reported.
 type view struct {
+	// members is indexed by rank. ranks holds the ranks whose engines have reported, and silentRanks those that were asked
+	// and have not answered.
 	members     []state.Member
 	ranks       map[int]*rankState
 	silentRanks map[int]silentRank
@@ -54,6 +56,8 @@ type silentRank struct {
 // maxQueryGap is the maximum time, in seconds, between the queries of the first and the last source.
 const maxQueryGap = 0.1
 
+// newView merges the answers of all sources, and builds the graph of their waits. Waits of less than after seconds do
+// not count.
 func newView(sources []Source, after float64) *view {
 	v := &view{ranks: map[int]*rankState{}, askFailures: map[int]string{}, unanswered: map[[2]int]bool{},
 		silentRanks: map[int]silentRank{}, hosts: map[netip.Addr]string{}, outEdges: map[int][]*edge{}, minAge: after,

@@ -28,6 +28,7 @@ func (c *common) nextAction() *Action {
 	return &c.acts[n]
 }
 
+// growActions is separate so that nextAction is short enough to be inlined.
 func (c *common) growActions() { c.acts = slices.Grow(c.acts, 1) }
 
 func (c *common) drop(r Reason, h *protocol.ExtHeader) {

@@ -142,6 +142,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// clampOrDefault returns v, or byDefault if v is 0, limited to the range from low to high.
 func clampOrDefault[T int | int64 | time.Duration](v, byDefault, low, high T) T {
 	if v == 0 {
 		v = byDefault

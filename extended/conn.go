@@ -291,6 +291,7 @@ func (c *Conn) Deadline() (Instant, bool) {
 	return c.nextDeadline, c.nextDeadline != never
 }
 
+// deadline returns the earliest time at which a timer of any part expires, or never.
 func (c *Conn) deadline() Instant {
 	if c.closed {
 		return never

@@ -2,7 +2,8 @@ package extended
 
 // CreditPool bounds the total number of messages without a matching receive that a rank keeps for all of its peers. All
 // Conns of the rank share it. Each Conn permanently grants its peer Config.Messages messages, and more while messages
-// from that peer pile up and the pool is not exhausted.
+// from that peer pile up and the pool is not exhausted. granted is the number of messages granted in addition to
+// Config.Messages, by all Conns together; it never exceeds limit.
 type CreditPool struct{ limit, granted int }
 
 // NewCreditPool returns a CreditPool that allows the given number of messages in total.

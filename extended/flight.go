@@ -33,11 +33,15 @@ func (p *packet) bytesInFlight() int64 {
 	return int64(p.payload)
 }
 
+// packetState is the state of a packet since its last transmission.
 type packetState uint8
 
 const (
+	// packetSent: the packet is in flight.
 	packetSent packetState = iota + 1
+	// packetLost: the packet was declared lost, and waits to be retransmitted.
 	packetLost
+	// packetAcked: the packet was acknowledged before an earlier one, so it still has its place in the ring.
 	packetAcked
 )
 
@@ -57,7 +61,8 @@ type flight struct {
 	lastBegun           uint32 // number of the first packet of the last message begun
 	count               int    // packets in flight
 	bytes               int64  // payload bytes in flight, except payload that the peer fetches
-	order               uint64
+	// order counts all transmissions. It is the order of the last one.
+	order uint64
 	// highestAcked is the highest order among the acknowledged transmissions, and newestSent is the latest time at
 	// which one of them was sent.
 	highestAcked uint64
@@ -92,6 +97,7 @@ func (f *flight) add() *packet {
 	return p
 }
 
+// grow doubles the ring. The bits of ackedBits move as well, because their positions depend on its length.
 func (f *flight) grow() {
 	old := f.ring
 	f.ring = make([]packet, max(4, 2*len(old)))

@@ -7,9 +7,10 @@ import "github.com/zrlmpi/zrlmpid/protocol"
 type heldPackets struct {
 	// slots maps a packet's number, modulo the length of slots, to its index in packets plus 1. The length is a power
 	// of two, and grows when the numbers of the held packets are further apart.
-	slots     []uint16
-	packets   []heldPacket
-	free      [][]byte
+	slots   []uint16
+	packets []heldPacket
+	free    [][]byte
+	// bytes is the length of the held payload, and freeBytes the capacity of the buffers in free.
 	bytes     int32
 	freeBytes int32
 }
@@ -35,6 +36,7 @@ func (q *heldPackets) find(number uint32) *heldPacket {
 	return nil
 }
 
+// reset drops all packets, and keeps some of their buffers for reuse.
 func (q *heldPackets) reset() {
 	for n := len(q.packets); n > 0; n-- {
 		q.remove(&q.packets[n-1])

@@ -51,6 +51,8 @@ type receiving struct {
 	free          *inbound
 }
 
+// reset forgets the messages of the session that ended, and returns its additional credit to the pool. The epoch
+// changes, so that the caller's old Message values match no later message.
 func (r *receiving) reset() {
 	first := r.cfg.firstMessage
 	if r.cfg.CreditPool != nil && r.messageWindow > 0 {

@@ -7,6 +7,7 @@ import "math/bits"
 type index[K ~uint32 | ~uint64, V comparable] struct {
 	slots []indexed[K, V] // length is a power of two; at most three quarters are used
 	count int32
+	// shift is 64 minus the binary logarithm of the number of slots: slotFor uses the upper bits of a product.
 	shift uint8
 }
 
@@ -41,7 +42,7 @@ func (x *index[K, V]) get(key K) (value V) {
 	return value
 }
 
-// put adds a key that is not in the index.
+// put adds a key that is not in the index. The value must not be 0, which marks free slots.
 func (x *index[K, V]) put(key K, value V) {
 	if 4*int(x.count+1) > 3*len(x.slots) {
 		x.resize(max(16, 2*len(x.slots)))
@@ -55,6 +56,7 @@ func (x *index[K, V]) put(key K, value V) {
 	x.count++
 }
 
+// resize moves all entries to a table of n slots. n must be a power of two.
 func (x *index[K, V]) resize(n int) {
 	old := x.slots
 	x.slots, x.count = make([]indexed[K, V], n), 0

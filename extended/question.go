@@ -77,6 +77,7 @@ func (r *reporting) reset() {
 	}
 }
 
+// ensureReports allocates the state for questions, which most Conns never need.
 func (c *Conn) ensureReports() *reporting {
 	if c.reports == nil {
 		c.reports = new(reporting)

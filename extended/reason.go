@@ -54,6 +54,8 @@ const (
 	numReasons
 )
 
+// reasonNames and eventNames hold names as in package handshake. Package mpe/core maps reasons and events by them, and
+// equal names of both packages mean the same.
 var reasonNames = [numReasons]string{
 	"none", "short", "start_mark", "end_mark", "reserved", "call", "type", "length", "checksum",
 	"source_rank", "destination", "session", "window", "duplicate", "acknowledged", "direction",

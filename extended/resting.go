@@ -67,7 +67,8 @@ type RestingMessage struct {
 	Comm, Tag uint32
 	Length    int64
 	Datatype  protocol.Datatype
-	Since     Instant
+	// Since is the time at which the message began, from which its wait is measured.
+	Since Instant
 }
 
 // Wake restores a resting message. Call it before Accept. It does nothing for a message that no longer exists.

@@ -4,10 +4,13 @@ import "time"
 
 // rttEstimator estimates the round-trip time, and computes the timeout of E30.
 type rttEstimator struct {
+	// smoothed and variation are SRTT and RTTVAR of RFC 6298; 0 before the first measurement. latest is the last
+	// measurement, and minRTT the smallest one.
 	smoothed, variation time.Duration
 	latest, minRTT      time.Duration
 	rto                 time.Duration // the current timeout, including doublings
-	doublings           int
+	// doublings is the number of timeouts that have expired since the last measurement.
+	doublings int
 }
 
 func (r *rttEstimator) reset(t *Timing) { *r = rttEstimator{rto: t.InitialRTO} }

@@ -20,9 +20,10 @@ type outbound struct {
 	// peer has cleared. bytesSent is the number of bytes sent, and bytesAcked the number acknowledged.
 	bytesToSend, bytesSent, bytesAcked int64
 	// unackedPackets is the number of unacknowledged DATA packets. allSent is set once the last DATA packet was sent.
-	unackedPackets  int
-	allSent         bool
-	isListed        bool // in the list of cleared messages
+	unackedPackets int
+	allSent        bool
+	isListed       bool // in the list of cleared messages
+	// aborted is set by Abort. The peer receives the ERROR only after it has acknowledged all bytes sent before.
 	aborted         bool
 	retransmissions int
 	// readyBytes is the number of bytes of a Partial message that are available for sending so far.
@@ -136,6 +137,7 @@ func (s *sending) find(id ID) *outbound {
 	return s.byID.get(id)
 }
 
+// invalid rejects a send by a SendDone action, so that callers of Send handle only one kind of failure.
 func (s *sending) invalid(id ID, acts []Action) []Action {
 	s.acts = acts
 	a := s.nextAction()
@@ -309,6 +311,7 @@ func (s *sending) canSendEagerly(m *outbound) bool {
 	return s.mayBeEager(m) && m.op.Length <= int64(s.eagerLimit-s.eagerSent)
 }
 
+// mayBeEager reports whether a message may be sent eagerly, given enough credit (E11).
 func (s *sending) mayBeEager(m *outbound) bool {
 	return !m.op.Sync && !m.op.Announce && !m.op.Partial && m.op.Length <= int64(s.cfg.EagerLimit)
 }

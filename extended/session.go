@@ -210,6 +210,7 @@ func (c *Conn) LingerUntil() (Instant, bool) {
 	return min(c.arrivals.newestAt+after, c.closedAt+lingerTimeouts*c.cfg.Timing.MaxRTO), true
 }
 
+// sendClose transmits ERROR close. It is not numbered (E3), and is repeated only in answer to packets from the peer.
 func (c *Conn) sendClose() {
 	h := c.header(protocol.Error, protocol.SendInt)
 	h.Tag = uint32(protocol.CodeClose)
@@ -285,6 +286,7 @@ func (c *Conn) sendDueHellos(now Instant) {
 	sess.answerTo = 0
 }
 
+// transmitHello transmits HELLO (E7), and doubles the interval before the next one, up to Timing.HelloMax.
 func (c *Conn) transmitHello(now Instant) {
 	sess := &c.session
 	header := c.header(protocol.Ack, protocol.RecvInt)

@@ -6,10 +6,15 @@ import "time"
 type ending uint8
 
 const (
-	endReplaced ending = iota + 1 // E8
-	endClosed                     // E9
-	endDied                       // E9
-	endSilent                     // E31
+	// endReplaced: the peer has begun another session (E8).
+	endReplaced ending = iota + 1
+	// endClosed: the peer sent close, or its transport shut down in order (E9).
+	endClosed
+	// endDied: the peer's process ended without close (E9).
+	endDied
+	// endSilent: the peer acknowledged nothing for too long (E31).
+	endSilent
+	// endUnreachable: the transport reported that it cannot reach the peer.
 	endUnreachable
 )
 

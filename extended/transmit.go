@@ -11,8 +11,9 @@ type control struct {
 	kind    protocol.Type
 	call    protocol.Call
 	message uint32
-	length  uint32
-	code    protocol.ErrorCode
+	// length is the number of bytes that a CLEAR_TO_SEND grants. code is set in an ERROR.
+	length uint32
+	code   protocol.ErrorCode
 }
 
 // controls is a queue of control packets.

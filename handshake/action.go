@@ -38,7 +38,7 @@ const (
 	DeadEnd
 )
 
-// Action is a step for the caller to execute.
+// Action is a step for the caller to execute. Its Kind determines which fields are set; the others are zero.
 type Action struct {
 	Kind    ActionKind
 	ID      ID
@@ -49,7 +49,8 @@ type Action struct {
 	Reason  Reason
 	Event   Event
 	Err     error
-	Phases  Phases
+	// Phases belongs to SendDone and RecvDone. It is set even if the message failed.
+	Phases Phases
 }
 
 // Phases records when a message completed each step of the handshake. A time is 0 if the step did not happen.
@@ -117,6 +118,8 @@ const (
 	numReasons
 )
 
+// reasonNames holds the names that metrics, logs and captures show. Package mpe/core finds a reason's state.DropReason
+// by this name.
 var reasonNames = [numReasons]string{
 	"none", "short", "start_mark", "end_mark", "reserved", "call", "type",
 	"source_rank", "destination", "unknown_address", "length", "size", "direction",
@@ -189,6 +192,7 @@ const (
 	numEvents
 )
 
+// eventNames holds the names of events. Package mpe/core finds an event's state.Event by this name.
 var eventNames = [numEvents]string{
 	"", "retransmitted", "reacked", "crossed", "request_taken_as_ack",
 	"stale_clear_used", "request_was_duplicate", "clear_was_duplicate", "started_over", "request_retransmitted",

@@ -66,6 +66,7 @@ type recent struct {
 	added int                     // number of messages ever added
 }
 
+// word packs the fingerprint into one word. It is unique for messages of less than 2²⁹ words.
 func (f fingerprint) word() uint64 {
 	return uint64(f.size)<<32 ^ uint64(f.call)<<61 ^ uint64(f.sum)
 }

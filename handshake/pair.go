@@ -15,23 +15,25 @@ type Pair struct {
 	// the last unexpected header of any type.
 	deferred         deferredHeader
 	deferredMismatch bool // the deferred SEND_REQUEST does not match the posted receive
-	staleClear       deferredHeader
-	unansweredClear  deferredHeader // the peer's CLEAR_TO_SEND that DATA has not answered yet
-	clearPending     bool           // the peer may still answer a SEND_REQUEST of a send that ended, or an extra one
-	numbers          requestNumbers
-	lastReceived     receivedMessage
-	lossy            bool // a packet after SEND_REQUEST had to be retransmitted
-	deadEnd          deadEnd
-	discardBytes     int64 // payload bytes of a dropped message still to be discarded
-	discardUntil     Instant
-	counts           packetCounts
-	recent           recent    // messages
-	needlessHolds    int       // messages held back needlessly since the network last made a copy
-	dataRTT          roundTrip // time from CLEAR_TO_SEND to DATA
-	ackRTT           roundTrip // time from DATA of one datagram to ACK
-	lastSent         sentMessage
-	newSettings      *newSettings // settings that do not apply in both directions yet, or nil
-	requestedAt      Instant      // when our last SEND_REQUEST was sent
+	// staleClear is a CLEAR_TO_SEND without a matching send in progress, kept for the pair's next send (P7, P16).
+	staleClear      deferredHeader
+	unansweredClear deferredHeader // the peer's CLEAR_TO_SEND that DATA has not answered yet
+	clearPending    bool           // the peer may still answer a SEND_REQUEST of a send that ended, or an extra one
+	numbers         requestNumbers
+	lastReceived    receivedMessage
+	lossy           bool // a packet after SEND_REQUEST had to be retransmitted
+	deadEnd         deadEnd
+	// Until discardUntil, the next discardBytes bytes of payload belong to a message that is dropped.
+	discardBytes  int64
+	discardUntil  Instant
+	counts        packetCounts
+	recent        recent    // messages
+	needlessHolds int       // messages held back needlessly since the network last made a copy
+	dataRTT       roundTrip // time from CLEAR_TO_SEND to DATA
+	ackRTT        roundTrip // time from DATA of one datagram to ACK
+	lastSent      sentMessage
+	newSettings   *newSettings // settings that do not apply in both directions yet, or nil
+	requestedAt   Instant      // when our last SEND_REQUEST was sent
 	// inherited is the state that previous processes of this rank left behind, or nil. The flag resuming is set if the
 	// deferred SEND_REQUEST stands for a message that a previous process has already cleared.
 	inherited *inherited

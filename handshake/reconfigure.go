@@ -39,6 +39,7 @@ func (p *Pair) applyRecvSettings() {
 	p.dropApplied()
 }
 
+// dropApplied forgets the new settings once they apply in both directions.
 func (p *Pair) dropApplied() {
 	if p.newSettings.send && p.newSettings.recv {
 		p.newSettings = nil

@@ -20,10 +20,12 @@ type receiving struct {
 	state      State
 	op         RecvOp
 	stateSince Instant
-	rto        timer
-	deadline   timer
-	timeouts   int
-	phases     Phases
+	// rto retransmits CLEAR_TO_SEND, and timeouts counts its expirations. When deadline expires, the message fails, unless
+	// it is complete and heldBack is set.
+	rto      timer
+	deadline timer
+	timeouts int
+	phases   Phases
 
 	call          protocol.Call // the sender's call, once known
 	tag           uint8

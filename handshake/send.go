@@ -21,10 +21,12 @@ type sending struct {
 	state      State
 	op         SendOp
 	stateSince Instant
-	rto        timer
-	deadline   timer
-	timeouts   int // number of timeouts in this wait; with the CarryOver quirk, in the whole message
-	phases     Phases
+	// rto retransmits SEND_REQUEST or DATA; it does not run while DATA is being sent. deadline ends the send, in most
+	// cases with a *TimeoutError; retransmissions do not extend it.
+	rto      timer
+	deadline timer
+	timeouts int // number of timeouts in this wait; with the CarryOver quirk, in the whole message
+	phases   Phases
 
 	requestsSent int     // number of our SEND_REQUESTs that this message's receive may answer
 	requestedAt  Instant // when the last one was sent
@@ -142,6 +144,8 @@ func (p *Pair) useStale(now Instant, acts []Action) []Action {
 	return p.startData(now, acts)
 }
 
+// transmitRequest transmits SEND_REQUEST. The time is also stored in the Pair, where it outlives the send: a later
+// process needs it to judge the peer's packets (P24).
 func (p *Pair) transmitRequest(now Instant, acts []Action) []Action {
 	s := &p.send
 	s.requestsSent++
@@ -154,6 +158,7 @@ func (p *Pair) dataHeader() protocol.Header {
 	return p.header(protocol.Data, p.sendCall(), p.send.op.Words, p.send.op.Tag)
 }
 
+// sendCall returns the call in our SEND_REQUEST and DATA. Upstream's CPU library knows INT calls only.
 func (p *Pair) sendCall() protocol.Call {
 	if p.cfg.Peer.IntCallsOnly {
 		return protocol.SendInt
@@ -180,6 +185,8 @@ func (p *Pair) startData(now Instant, acts []Action) []Action {
 	return p.transmitData(acts)
 }
 
+// transmitData transmits DATA, for the first time or again. An ACK held back so far is forgotten, because it answered
+// an earlier transmission. A stand-in also forgets a deferred header, as an FPGA does (trap 3).
 func (p *Pair) transmitData(acts []Action) []Action {
 	send := &p.send
 	if p.cfg.Quirks.OneDeferredHeader {
@@ -241,6 +248,8 @@ func (p *Pair) fragments(words uint32) bool {
 	return !p.cfg.Reliable && p.cfg.Shape.NumDatagrams(words) > 1
 }
 
+// armSend sets the retransmission timer for the next timeout of b. After the last one, or on a reliable transport, the
+// send waits without a timer, limited only by its deadline.
 func (p *Pair) armSend(now Instant, b Backoff) {
 	p.send.rto = timer{}
 	if p.cfg.Reliable {
@@ -349,6 +358,8 @@ func (p *Pair) matchesSend(h protocol.Header) bool {
 	return p.cfg.Peer.IntCallsOnly || h.Call == p.sendCall().Counterpart()
 }
 
+// onClear handles CLEAR_TO_SEND. Depending on the state of the send, it starts DATA, proves that the peer is in a
+// receive (P16) or that DATA was lost (P14), or is kept for the next send (P7).
 func (p *Pair) onClear(now Instant, header protocol.Header, acts []Action) []Action {
 	send := &p.send
 	if p.answersRevoked(now, header) {
@@ -422,6 +433,7 @@ func (p *Pair) clearedWhileHeld(now Instant, header protocol.Header, acts []Acti
 	return append(acts, Action{Kind: Drop, Reason: ReasonStale, Header: header})
 }
 
+// onAck handles ACK. A late one, although dropped, ends a dead end, because the peer has received the message (P10).
 func (p *Pair) onAck(now Instant, header protocol.Header, acts []Action) []Action {
 	send := &p.send
 	if send.state == WaitAck && p.matchesSend(header) {

@@ -38,8 +38,10 @@ const answerSpacing = 50 * time.Millisecond
 // errRevoked is the error of a send that ended because the peer revoked its CLEAR_TO_SEND after the caller was gone.
 var errRevoked = errors.New("the peer has revoked its CLEAR_TO_SEND")
 
+// reset forgets whether the peer uses numbers: after a restart, it may run another version.
 func (n *requestNumbers) reset() { n.usedByPeer, n.unsupported, n.unnumbered = false, false, 0 }
 
+// usesNumbers reports whether to number SEND_REQUESTs. It is true until the peer has proved that it echoes no numbers.
 func (p *Pair) usesNumbers() bool { return p.cfg.Peer.NumbersRequests && !p.numbers.unsupported }
 
 // sendNumber returns the number of our SEND_REQUEST.
@@ -82,6 +84,8 @@ func (p *Pair) revokeRequest(send *sending, acts []Action) []Action {
 	return p.transmitRevocation(protocol.SendRequest, n, send.op.Tag, acts)
 }
 
+// transmitRevocation revokes the SEND_REQUEST with the given number, or the CLEAR_TO_SEND that answered it (P28). The
+// size field is number + 1, because BARRIER with size 0 revokes nothing.
 func (p *Pair) transmitRevocation(t protocol.Type, number uint32, tag uint8, acts []Action) []Action {
 	return append(acts, Action{Kind: Transmit, Header: p.header(t, protocol.Barrier, number+1, tag)})
 }
@@ -91,6 +95,7 @@ func (p *Pair) isRevocation(h protocol.Header) bool {
 	return p.cfg.Peer.NumbersRequests && h.Size > 0 && (h.Type == protocol.SendRequest || h.Type == protocol.ClearToSend)
 }
 
+// onRevocation handles the peer's revocation (P28), which also proves that the peer uses numbers.
 func (p *Pair) onRevocation(now Instant, header protocol.Header, acts []Action) []Action {
 	p.numbers.usedByPeer, p.numbers.unsupported = true, false
 	n := header.Size - 1

@@ -13,6 +13,7 @@ import (
 // native bucket.
 const minClassicExp = -17
 
+// classicBounds holds the upper bounds of the classic buckets, in seconds.
 var classicBounds = prometheus.ExponentialBuckets(math.Exp2(minClassicExp), 2, 1-minClassicExp)
 
 // classicIndex returns the index of the classic bucket that contains the native bucket key. It returns

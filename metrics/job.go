@@ -62,6 +62,7 @@ const jobLabel = "mpi_job"
 // jobsCollector collects the metrics of all jobs that exist at the time of a scrape.
 type jobsCollector struct{ list func() []Job }
 
+// Describe implements prometheus.Collector. It sends nothing, because jobs come and go between scrapes.
 func (jobsCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (c jobsCollector) Collect(out chan<- prometheus.Metric) {

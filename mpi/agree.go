@@ -30,8 +30,10 @@ type agreement struct {
 	dev     mpe.Device
 	members []int // ranks of the world
 	myIndex int   // index of the calling rank
-	comm    uint32
-	tag     int
+	// comm and tag keep the messages apart from those of the program and of other agreements. Until the members have
+	// agreed, only the number of the parent communicator is available.
+	comm uint32
+	tag  int
 }
 
 // ballot is the contribution of one member.

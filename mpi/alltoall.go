@@ -74,6 +74,8 @@ func (c *Comm) alltoallCall(name string, send, recv *Buffer, opts []Option) prep
 	return x
 }
 
+// alltoallvCall prepares the call for all of its forms. It compares the blocks that the rank sends to itself, because
+// no message reveals that they differ.
 func (c *Comm) alltoallvCall(name string, send, recv *Blocks, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interAlltoallv(name, send, recv)

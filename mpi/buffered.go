@@ -14,9 +14,10 @@ import (
 type SendBuffer struct {
 	comm *Comm // for errors of Attach, Detach and Flush
 
-	mu          sync.Mutex
-	attached    bool
-	size        int
+	mu       sync.Mutex
+	attached bool
+	size     int
+	// bytesUsed is the number of bytes of unfinished sends, at most size.
 	bytesUsed   int
 	sends       []bufferedSend
 	sendsPosted uint64 // number of sends so far
@@ -135,6 +136,8 @@ func (b *SendBuffer) Detach(ctx context.Context) (int, error) {
 	return b.detach(ctx, &k, b.comm.proc)
 }
 
+// detach waits for the buffer's messages, and returns its size. The error reports failed sends that Flush has not
+// reported.
 func (b *SendBuffer) detach(ctx context.Context, k *call, p *process) (int, error) {
 	if !b.isAttached() {
 		return 0, k.failf(ErrBuffer, "no buffer is attached")
@@ -249,6 +252,7 @@ func (b *SendBuffer) freeSent() {
 	b.sends = kept
 }
 
+// finishSend frees a completed send, and keeps its error for Detach or Flush. The caller holds mu.
 func (b *SendBuffer) finishSend(s *bufferedSend, st *mpe.Status, err error) {
 	b.bytesUsed -= len(s.call.bytes)
 	b.storeSpare(s.call.bytes)

@@ -156,6 +156,7 @@ func (k *call) tagError(p *mpe.PeerInfo) error {
 	return k.failf(ErrTag, "the peer's wire (profile %s) carries tags of 0 to %d", p.Profile, maxSmallTag)
 }
 
+// checkWholeWords rejects a length that the size field of the peer's wire, in 32-bit words, cannot express.
 func (k *call) checkWholeWords(p *mpe.PeerInfo) error {
 	if p.Words && len(k.bytes)%protocol.WordLen != 0 {
 		return k.failf(ErrCount, "%d bytes: the peer's wire (profile %s) carries whole 32-bit words; use a count "+

@@ -128,6 +128,8 @@ func (c *Comm) CartCoords(rank int) ([]int, error) {
 	return t.coords(rank), nil
 }
 
+// coords returns the coordinates of a rank. Ranks are in row-major order, as the standard requires: the last coordinate
+// changes fastest.
 func (t *cart) coords(rank int) []int {
 	coords := make([]int, len(t.dims))
 	for i := len(t.dims) - 1; i >= 0; i-- {

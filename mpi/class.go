@@ -46,6 +46,7 @@ const (
 	ErrKeyval Class = 36 // a keyval that does not exist
 )
 
+// classNames holds the name and a description of each class.
 var classNames = [...][2]string{
 	{"MPI_SUCCESS", "no error"},
 	{"MPI_ERR_BUFFER", "invalid buffer, or no space for buffered sends"},
@@ -140,6 +141,8 @@ func failureCause(class Class) collective.FailureCause {
 	return collective.CauseRefused
 }
 
+// deviceErrorClass returns the class of an error of the device. A collective call that one rank rejects has the same
+// class on all ranks.
 func deviceErrorClass(err error) Class {
 	if failed, ok := errors.AsType[*collective.CallFailedError](err); ok {
 		for class, cause := range refusals {

@@ -74,6 +74,8 @@ func (k *call) checkEdges(name string, ranks, weights []int) error {
 	return nil
 }
 
+// newDistGraph makes a communicator with a distributed graph. Each rank stores its own edges only, and does not check
+// that they fit the edges of its neighbours.
 func (c *Comm) newDistGraph(ctx context.Context, op string, neighbors Neighbors, reorder bool) (*Comm, error) {
 	_ = reorder // ranks are never reordered
 	number, _, err := c.agree(ctx, op, 0, 0)

@@ -81,6 +81,8 @@ type requestsError struct {
 	errs       []error
 }
 
+// add adds the error of a request, which may be nil. The most severe error stays first, so that it is the one to be
+// reported.
 func (e *requestsError) add(index int, err error) {
 	if err == nil {
 		return

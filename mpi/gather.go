@@ -64,6 +64,8 @@ func (c *Comm) gatherCall(name string, send, recv *Buffer, root int, opts []Opti
 	return x
 }
 
+// gathervCall prepares the call for all of its forms. Only the root knows the layout, so Vector marks the v-form for
+// the other ranks.
 func (c *Comm) gathervCall(name string, send *Buffer, recv *Blocks, root int, opts []Option) preparedCall {
 	if c.IsInter() {
 		return c.interGather(name, send, nil, recv, root)

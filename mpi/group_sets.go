@@ -84,6 +84,7 @@ func (g *Group) RangeExcl(ranges ...Range) (*Group, error) {
 	return g.excl(op, ranks)
 }
 
+// incl implements Incl and RangeIncl. op is the name of the call in errors.
 func (g *Group) incl(op string, ranks []int) (*Group, error) {
 	if _, err := g.checkDistinct(op, ranks); err != nil {
 		return nil, err
@@ -95,6 +96,7 @@ func (g *Group) incl(op string, ranks []int) (*Group, error) {
 	return out, nil
 }
 
+// excl implements Excl and RangeExcl.
 func (g *Group) excl(op string, ranks []int) (*Group, error) {
 	marked, err := g.checkDistinct(op, ranks)
 	if err != nil {
@@ -125,6 +127,7 @@ func (g *Group) checkDistinct(op string, ranks []int) ([]bool, error) {
 	return marked, nil
 }
 
+// expand lists the ranks in ranges, in order and with duplicates, which incl and excl reject.
 func (g *Group) expand(op string, ranges []Range) ([]int, error) {
 	var ranks []int
 	for _, r := range ranges {

@@ -17,6 +17,8 @@ const Root = -3
 // but not fast. Reductions combine the contributions in rank order, so all ranks get the same bits. If a call
 // fails on a rank, that rank does not notify the other ranks, which wait until their contexts are done.
 
+// interRound begins a call on an intercommunicator. Call.Ranks is the size of the remote group, for whose ranks buffers
+// have blocks.
 func (c *Comm) interRound(name string, e element) (*collectiveCall, *round) {
 	x, o := c.newRound(name, e, (*call).checkInter)
 	if x.err == nil {
@@ -85,6 +87,7 @@ func (x *collectiveCall) checkEqualBlocks(name string, all []byte, n int) {
 	}
 }
 
+// interBarrier exchanges an empty message with each rank of the remote group. A rank need not wait for its own group.
 func (c *Comm) interBarrier(name string) *round {
 	_, o := c.interRound(name, element{size: 1})
 	if o.assignTag() {
@@ -113,6 +116,7 @@ func (c *Comm) interBcast(name string, b *Buffer, root int) *round {
 	return o
 }
 
+// interGather implements Gather, or Gatherv if blocks is not nil.
 func (c *Comm) interGather(name string, send, recv *Buffer, blocks *Blocks, root int) *round {
 	of := send.datatype
 	if root == Root {
@@ -166,6 +170,7 @@ func blockAt(all []byte, at, n int) []byte {
 	return all[at : at+n]
 }
 
+// interScatter implements Scatter, or Scatterv if blocks is not nil.
 func (c *Comm) interScatter(name string, send *Buffer, blocks *Blocks, recv *Buffer, root int) *round {
 	of := recv.datatype
 	if root == Root {
@@ -196,6 +201,7 @@ func (c *Comm) interScatter(name string, send *Buffer, blocks *Blocks, recv *Buf
 	return o
 }
 
+// interAllgather implements Allgather, or Allgatherv if blocks is not nil. Each group gets the blocks of the other one.
 func (c *Comm) interAllgather(name string, send, recv *Buffer, blocks *Blocks) *round {
 	x, o := c.interRound(name, elementOf(send.datatype, blocksType(recv, blocks)))
 	mine := x.contiguousBytes(send, true, false)
@@ -263,6 +269,7 @@ func (o *round) recvReduced(into []byte, skip, rest int) {
 	o.recvAll(o.blocks)
 }
 
+// interAllreduce gives each group the reduction of the other group's vectors.
 func (c *Comm) interAllreduce(name string, send, recv *Buffer, op Op) *round {
 	x, o := c.interRound(name, elementOf(send.datatype, recv.datatype))
 	x.setOperation(op, send, recv)
@@ -278,6 +285,8 @@ func (c *Comm) interAllreduce(name string, send, recv *Buffer, op Op) *round {
 	return o
 }
 
+// interReduceScatter reduces the vectors of the remote group. counts divides the result among the ranks of the local
+// group; the remote group may divide its result differently.
 func (c *Comm) interReduceScatter(name string, send, recv *Buffer, counts []int, op Op) *round {
 	x, o := c.interRound(name, elementOf(send.datatype, recv.datatype))
 	x.setOperation(op, send, recv)

@@ -32,6 +32,8 @@ func Improbe(c *Comm, source, tag int) (*Message, Status, bool, error) {
 	return k.mprobe(context.Background(), false)
 }
 
+// mprobe implements Mprobe and Improbe. It fails at once if a possible sender's messages cannot be claimed, and not
+// only when such a message arrives.
 func (k *call) mprobe(ctx context.Context, wait bool) (*Message, Status, bool, error) {
 	if k.peer == ProcNull {
 		if err := k.check(); err != nil {

@@ -123,6 +123,7 @@ func (n *neighborhood) recvBlockFunc(recv *Buffer, blocks *Blocks) func(i int) [
 	return n.x.equalBlockFunc(len(n.sources), "recv", n.x.contiguousBytes(recv, n.hasHoles, true))
 }
 
+// neighborAllgather implements NeighborAllgather, or NeighborAllgatherv if blocks is not nil.
 func (c *Comm) neighborAllgather(name string, send, recv *Buffer, blocks *Blocks) *round {
 	n := c.newNeighborhood(name, elementOf(send.datatype, blocksType(recv, blocks)))
 	mine := n.x.contiguousBytes(send, true, false)

@@ -29,6 +29,7 @@ func tagText(t int) string {
 	return numberText(t)
 }
 
+// numberText returns a rank or tag as the program wrote it, without the offset of Foreign.OutOfRange.
 func numberText(n int) string {
 	if n <= outOfRangeOffset/2 {
 		n -= outOfRangeOffset

@@ -62,6 +62,8 @@ func (c *Comm) PrecvInit(b Buffer, partitions, source, tag int) (*Partitioned, e
 	return c.partitioned(call{comm: c, op: "PrecvInit", kind: mpe.OpRecv, peer: source, tag: tag}, &b, partitions)
 }
 
+// partitioned implements PsendInit and PrecvInit. A send transmits the number of its channel at once, in a message that
+// the matching receive has posted a receive for, so the two match even if neither is ever started.
 func (c *Comm) partitioned(k call, buffer *Buffer, partitions int) (*Partitioned, error) {
 	switch {
 	case k.peer == AnySource:

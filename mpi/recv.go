@@ -38,6 +38,7 @@ func Iprobe(c *Comm, source, tag int) (Status, bool, error) {
 	return st, found, err
 }
 
+// recv implements Recv. It sets *to even if it fails.
 func (k *call) recv(ctx context.Context, to *Status) error {
 	if k.peer == ProcNull {
 		*to = nullStatus

@@ -59,6 +59,7 @@ func (q *restingRequests) wake(number uint64) Request {
 	return q.wakeLocked(number)
 }
 
+// wakeLocked implements wake; the caller holds mu. Concurrent calls on the same send share one request.
 func (q *restingRequests) wakeLocked(number uint64) Request {
 	if a := q.wokenSends[number]; a != nil {
 		a.activeCalls++
@@ -89,6 +90,8 @@ func (q *restingRequests) rest(number uint64) {
 	q.restLocked(number)
 }
 
+// restLocked ends a call's use of a send. The last one hands the send back to the device, or makes the device forget it
+// if the request was completed or freed.
 func (q *restingRequests) restLocked(number uint64) {
 	send := q.wokenSends[number]
 	if send == nil { // the handle is stale

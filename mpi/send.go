@@ -50,6 +50,8 @@ func Ibsend[T Number](c *Comm, buf []T, dest, tag int) (Request, error) {
 	return c.Ibsend(numberBuffer(buf), dest, tag)
 }
 
+// sendBlocking implements the blocking sends except Bsend. A message that the device can send at once needs no
+// operation.
 func (k *call) sendBlocking(ctx context.Context) error {
 	if k.peer == ProcNull {
 		return k.check()

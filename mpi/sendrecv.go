@@ -20,6 +20,8 @@ func SendrecvReplace[T Number](ctx context.Context, c *Comm, buf []T, dest, send
 	return c.SendrecvReplace(ctx, numberBuffer(buf), dest, sendtag, source, recvtag)
 }
 
+// sendrecvReplace sends a copy of the message, because the received one may overwrite the buffer before the send
+// completes.
 func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
 	if out.peer == ProcNull || out.comm == nil || out.packedBuf != nil { // a packed message is already a copy
 		return sendrecv(ctx, out, in, to)
@@ -36,6 +38,8 @@ func sendrecvReplace(ctx context.Context, out, in *call, to *Status) error {
 	return err
 }
 
+// sendrecv posts the receive first and the send next, and then waits for both, so that ranks that call it for each
+// other cannot deadlock.
 func sendrecv(ctx context.Context, out, in *call, to *Status) error {
 	*to = emptyStatus
 	if err := out.check(); err != nil {

@@ -146,6 +146,8 @@ func (c *Comm) SendrecvReplace(ctx context.Context, b Buffer, dest, sendtag, sou
 	return sendrecvTyped(ctx, &out, &b, &in, &b, true)
 }
 
+// sendTyped sends a buffer in the way that the call's kind selects. Non-contiguous elements are packed into a copy,
+// which is released when the send is complete.
 func (k *call) sendTyped(ctx context.Context, b *Buffer) error {
 	if err := k.setBuffer(b); err != nil {
 		return err
@@ -164,6 +166,7 @@ func (k *call) bsendTyped(b *Buffer) error {
 	return err
 }
 
+// startTyped returns a request, which then owns the packed copy.
 func (k *call) startTyped(b *Buffer) (Request, error) {
 	if err := k.setBuffer(b); err != nil {
 		return Request{}, err
@@ -175,6 +178,8 @@ func (k *call) startTyped(b *Buffer) (Request, error) {
 	return r, err
 }
 
+// persistentTyped returns a persistent request, which owns the packed copy until it is freed. Each start packs the
+// elements again.
 func (k *call) persistentTyped(b *Buffer, again persistence) (Request, error) {
 	if err := k.setBuffer(b); err != nil {
 		return Request{}, err

@@ -22,6 +22,8 @@ func TypeOf[T Element]() *datatype.Type { return predefinedType(reflect.TypeFor[
 // and fields named _, are not part of a message. For any other T, the error matches datatype.ErrArgument.
 func StructType[T any]() (*datatype.Type, error) { return fixedType(reflect.TypeFor[T]()) }
 
+// fixedType returns the datatype of a Go type that consists of numbers, arrays and structs. Other types, such as slices
+// and strings, contain pointers and cannot be transferred.
 func fixedType(t reflect.Type) (*datatype.Type, error) {
 	switch kind := t.Kind(); {
 	case kind == reflect.Array:
@@ -40,6 +42,7 @@ func fixedType(t reflect.Type) (*datatype.Type, error) {
 		datatype.ErrArgument, t)
 }
 
+// structType returns the datatype of a struct. Padding and blank fields are not transferred, but count for the extent.
 func structType(t reflect.Type) (*datatype.Type, error) {
 	var lengths, displs []int64
 	var types []*datatype.Type

@@ -45,6 +45,8 @@ func writeShared(directories []string, size int64, name string, data []byte) (pa
 	return "", errors.Join(errs...)
 }
 
+// writeToSpool writes a record into a directory, and deletes the oldest ones so that all together have at most size
+// bytes.
 func writeToSpool(dir string, size int64, name string, data []byte) (path string, err error) {
 	d, err := privatedir.Make(dir)
 	if err != nil {

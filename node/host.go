@@ -79,4 +79,5 @@ func busyRanks(cfg *config.Config, self *config.Rank, attached bool) int {
 // It assumes that this buffer is as large as the buffer granted to this rank, and that the kernel needs half of it.
 func windowBytes(granted int) int { return min(granted/2, maxWindowBytes) }
 
+// maxWindowBytes is the limit of the protocol (E28).
 const maxWindowBytes = 4 << 20

@@ -253,10 +253,12 @@ const maxLocationLen = 1000
 // jobVersion is the version of the encoding, which must be the same for all ranks of a job.
 const jobVersion = "zrlmpi3"
 
+// String returns the entry by which other processes of the job learn the location. The launcher passes it on as text.
 func (p location) String() string {
 	return strings.Join([]string{jobVersion, p.addr.String(), p.host, p.processorList, url.QueryEscape(p.directory)}, ";")
 }
 
+// parseLocation parses the result of String. It is strict, because another version may have written the text.
 func parseLocation(text string) (location, error) {
 	fields := strings.Split(text, ";")
 	if len(fields) != 5 || fields[0] != jobVersion {
@@ -334,6 +336,8 @@ func (p location) sharedDirectory(places []location) string {
 	return ""
 }
 
+// join makes this process a rank of its job. The configuration follows from the locations that the processes exchange:
+// all links use the extended profile, and no file is read.
 func join(ctx context.Context, x Exchange, own location, socket *net.UDPConn) (mpe.Device, error) {
 	places, err := exchangeLocations(ctx, x, own)
 	if err != nil {
@@ -401,6 +405,7 @@ type jobDevice struct {
 	stopWatching func()
 }
 
+// newJobDevice starts the services of a rank of a job: answers to tools, and the watch for silent ranks.
 func newJobDevice(d device, x Exchange, socket *net.UDPConn, ranks []int) *jobDevice {
 	watched, end := context.WithCancel(context.Background())
 	watcher := silenceWatcher{rank: d.rank, output: os.Stderr, threshold: silenceTimeout, reported: map[int]bool{},

@@ -142,6 +142,7 @@ func (l *Link) scaleDeadlines(local, remote *config.Rank) {
 	}
 }
 
+// timeScale returns the factor by which a simulated role is slower than a real one, or 1 for any other rank.
 func timeScale(r *config.Rank) time.Duration {
 	return time.Duration(max(1, r.Kernel.Simulation.TimeScale))
 }

@@ -138,6 +138,8 @@ func (r *Rank) publicState() []byte {
 	return state.PublicOf(&s).Encode()
 }
 
+// makeReport makes the rank's report. Only a report for metrics contains the counters and the phases, which no other
+// tool uses.
 func (r *Rank) makeReport(started time.Time, metrics bool) *Report {
 	s := r.State()
 	report := &Report{Started: started, RankInfo: s.RankInfo, Engine: s.Engine,

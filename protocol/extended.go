@@ -202,6 +202,7 @@ func (h *ExtHeader) Describe(payload int) string {
 	return h.format(fmt.Sprintf("%d..%d", h.Offset, int64(h.Offset)+int64(payload)))
 }
 
+// format describes the header. place describes the position of the payload in the message.
 func (h *ExtHeader) format(place string) string {
 	s := fmt.Sprintf("%v %d→%d %v", h.Type, h.Src, h.Dst, h.Call)
 	if h.Number != 0 {

@@ -63,6 +63,8 @@ func (f *FrameReader) Next() (Frame, error) {
 	return frame, f.err
 }
 
+// readHeader validates the length of the payload before it consumes the header, so that a hostile length is an error at
+// the header's offset.
 func (f *FrameReader) readHeader() (Frame, error) {
 	b, err := f.reader.Peek(HeaderLen)
 	if err != nil {

@@ -36,6 +36,7 @@ const (
 	offEnd      = 28
 )
 
+// markWord is a start or end mark as an integer. Its 4 bytes are equal, so the byte order does not matter.
 const markWord = 0x96969696
 
 // Header is a decoded ZRLMPI header.

@@ -64,6 +64,7 @@ func Listen(cfg Config) (*Conn, error) {
 // opener makes a socket from a net.UDPConn. On success it takes ownership of the net.UDPConn.
 type opener func(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, error)
 
+// listen implements Listen with the given kind of socket. On failure it closes only a socket that it has bound itself.
 func listen(cfg Config, open opener) (*Conn, error) {
 	if cfg.Map == nil || !cfg.Map.Has(cfg.Rank) {
 		return nil, fmt.Errorf("udp: rank %d is not in the rank map", cfg.Rank)

@@ -25,6 +25,8 @@ type directReceive struct {
 	overflow []byte
 }
 
+// pollInto implements socket. While datagrams of an earlier call are left, it falls back to poll, so that they stay in
+// order. Coalesced datagrams with heads are assembled in overflow, because buf would contain their heads as well.
 func (s *mmsgSocket) pollInto(in []incoming, head int, buf []byte) (int, error) {
 	receive := &s.direct
 	if s.in.next != s.in.received || head > maxHead || len(buf) == 0 {

@@ -10,6 +10,7 @@ type dropSum struct {
 	sum  uint64
 }
 
+// add returns the total, given the current value of the 32-bit count.
 func (d *dropSum) add(now uint32) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -37,6 +37,8 @@ func SocketDrops(conn *net.UDPConn) (n uint32, err error) {
 	return n, err
 }
 
+// socketDrops returns the number of datagrams dropped by a full receive buffer. The error is ENOPROTOOPT if the kernel
+// does not count them.
 func socketDrops(fd int) (uint32, error) {
 	var info memInfo
 	size := uint32(unsafe.Sizeof(info))

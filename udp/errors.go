@@ -38,6 +38,7 @@ func (e *SendError) Error() string {
 	return text + ": " + e.Err.Error() + e.advice()
 }
 
+// advice returns a remedy for the causes that a user can remove, or an empty string.
 func (e *SendError) advice() string {
 	switch {
 	case errors.Is(e.Err, syscall.EMSGSIZE):

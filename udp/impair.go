@@ -55,6 +55,7 @@ func (s *impairedSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	}, nil
 }
 
+// send implements socket. A datagram that the impairer drops or delays counts as sent.
 func (s *impairedSocket) send(out []outgoing, mayWait bool) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,6 +44,8 @@ type mmsghdr struct {
 	len uint32
 }
 
+// mmsgSend holds the arguments of a sendmmsg call, so that the call allocates nothing. One message can carry several
+// datagrams to a peer, which the kernel segments.
 type mmsgSend struct {
 	msgs [sendBatch]mmsghdr
 	iovs [sendBatch * len(outgoing{}.parts)]unix.Iovec
@@ -120,6 +122,9 @@ func (s *mmsgSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	}, nil
 }
 
+// send implements socket. It makes one system call: consecutive datagrams that the kernel can segment share a message,
+// and parts that are adjacent in memory share an iovec. If the kernel refuses to segment, send returns 0 without an
+// error, and the next call sends the datagrams separately.
 func (s *mmsgSocket) send(out []outgoing, mayWait bool) (int, error) {
 	if out[0].mode != s.mode && s.caps.supportsModes {
 		if err := s.setMode(out[0].mode); err != nil {

@@ -76,6 +76,8 @@ func (s *mmsgSocket) recv(in []incoming) (int, error) {
 	}
 }
 
+// poll implements socket. It makes a system call only after all datagrams of the previous one have been returned,
+// because the calls share their buffers.
 func (s *mmsgSocket) poll(in []incoming) (int, error) {
 	receiver := &s.in
 	if receiver.next == receiver.received {

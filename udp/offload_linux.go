@@ -25,6 +25,7 @@ const (
 // segmentControl is a control message with a segment size. It consists of a struct cmsghdr, a uint16 and padding.
 type segmentControl [24]byte
 
+// set encodes the control message UDP_SEGMENT: a struct cmsghdr and the segment size in 16 bits.
 func (c *segmentControl) set(size int) {
 	binary.NativeEndian.PutUint64(c[0:], unix.SizeofCmsghdr+2)
 	binary.NativeEndian.PutUint32(c[8:], unix.SOL_UDP)

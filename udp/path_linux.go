@@ -143,6 +143,7 @@ func (s *pathSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	}, nil
 }
 
+// send implements socket. mayWait applies only to the datagrams that the kernel's socket sends.
 func (s *pathSocket) send(out []outgoing, mayWait bool) (int, error) {
 	n, rest, err := s.sendByPath(out)
 	if len(rest) == 0 || err != nil {
@@ -286,6 +287,8 @@ func (s *pathSocket) pollInto(in []incoming, head int, buf []byte) (int, error) 
 	return s.pollBoth(in, func() (int, error) { return s.mmsgSocket.pollInto(in, head, buf) })
 }
 
+// peek implements socket. It reports only datagrams of the kernel's socket, because datagrams of the path are in the
+// process's memory already.
 func (s *pathSocket) peek(head []byte) (int, netip.AddrPort, error) {
 	s.pathRecvMu.Lock()
 	defer s.pathRecvMu.Unlock()
@@ -442,6 +445,7 @@ func (s *pathSocket) recv(in []incoming) (int, error) {
 	}
 }
 
+// waitReadable waits for a datagram on the path or the kernel's socket. close wakes it through ended.
 func (s *pathSocket) waitReadable() error {
 	s.pathRecvMu.Lock()
 	defer s.pathRecvMu.Unlock()
@@ -467,6 +471,7 @@ func (s *pathSocket) sleep() bool {
 
 func (s *pathSocket) pollFD() int { return s.epoll }
 
+// pathState describes the path, or returns nil after close.
 func (s *pathSocket) pathState() *state.Path {
 	s.pathSendMu.Lock()
 	defer s.pathSendMu.Unlock()
@@ -478,6 +483,7 @@ func (s *pathSocket) pathState() *state.Path {
 	return &described
 }
 
+// close implements socket. It wakes recv before it acquires the locks, because recv waits with pathRecvMu held.
 func (s *pathSocket) close() error {
 	if s.pathClosed.Swap(true) {
 		return net.ErrClosed

@@ -34,6 +34,7 @@ func (s *plainSocket) resolve(peers []netip.AddrPort) (func(), error) {
 	return func() { s.peers = peers }, nil
 }
 
+// send implements socket. Package net has no non-blocking write, so a deadline limits the wait unless mayWait is set.
 func (s *plainSocket) send(out []outgoing, mayWait bool) (int, error) {
 	if !mayWait {
 		if err := s.conn.SetWriteDeadline(time.Now().Add(fullTimeout)); err != nil {

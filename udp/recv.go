@@ -62,6 +62,7 @@ func (c *Conn) Poll(batch []mpe.RxPacket, all *mpe.Placements) (int, error) {
 	return c.finishPoll(batch, n, err)
 }
 
+// finishPoll converts the result of a poll. An asynchronous error counts as an empty poll, and the engine polls again.
 func (c *Conn) finishPoll(batch []mpe.RxPacket, n int, err error) (int, error) {
 	switch {
 	case err == nil:
@@ -87,6 +88,8 @@ func (c *Conn) Wakeup() int { return c.sock.pollFD() }
 // Sleep reports whether the caller may sleep: Poll has returned all datagrams that it received from the system.
 func (c *Conn) Sleep() bool { return c.sock.sleep() }
 
+// newRxPacket converts a received datagram, or a piece that the kernel has coalesced. Datagrams longer than their
+// sender may send become RxTruncated.
 func (c *Conn) newRxPacket(in *incoming) mpe.RxPacket {
 	packet := mpe.RxPacket{Kind: mpe.RxDatagram, Peer: c.peerAt(in.from), SourceAddr: in.from, Bytes: in.bytes,
 		Tail: in.rest}

@@ -111,6 +111,8 @@ func (c *Conn) sendFragments(cut *fragmenter, every time.Duration) error {
 	}
 }
 
+// sendBatch sends the next datagrams of a message, and returns their number, or 0 at the end. A paced message waits for
+// its tokens without the lock, so that messages to other peers can be sent meanwhile.
 func (c *Conn) sendBatch(cut *fragmenter, every time.Duration) (n int, err error) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()

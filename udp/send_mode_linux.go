@@ -43,6 +43,7 @@ func (s *sockaddr) modeOptions() modeOptions {
 // path.
 var discoverValues = [...]int{sendWhole: unix.IP_PMTUDISC_PROBE, sendFragments: unix.IP_PMTUDISC_DONT}
 
+// set makes the socket use a mode. byDefault is the value of the option for sendDefault.
 func (o *modeOptions) set(fd int, mode sendMode, byDefault int) (err error) {
 	value := byDefault
 	if mode != sendDefault {
@@ -123,6 +124,8 @@ func (r *route) pathDatagramLen(to *sockaddr) int {
 	return max(mtu-r.options.headers, 0)
 }
 
+// addressSyscall makes a system call with the arguments of bind and connect. Package unix would first convert the
+// address.
 func addressSyscall(trap uintptr, fd int, addr *sockaddr) error {
 	if _, _, errno := unix.Syscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&addr.raw[0])),
 		uintptr(addr.len)); errno != 0 {

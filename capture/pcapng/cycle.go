@@ -10,6 +10,7 @@ type Cycle struct {
 	Simulation, Cycle uint64
 }
 
+// cycleFormat is part of the file format: ParseCycle reads comments with it.
 const cycleFormat = "rank %d: cycle %d of simulation %d"
 
 // String returns the text of the comment.

@@ -21,6 +21,7 @@ type QueueDepths struct {
 	Rank, Posted, Unexpected, Sends int
 }
 
+// depthsFormat is part of the file format: parseRankNote reads comments with it.
 const depthsFormat = "rank %d: posted %d, unexpected %d, sends %d"
 
 // RankAndTime implements RankNote.
@@ -65,6 +66,7 @@ const (
 	ReceiveCall = "Receive"
 )
 
+// callFormat is part of the file format, as depthsFormat is.
 const callFormat = "rank %d: call %d, %s %s after %d ns: peer %d, tag %d, communicator %d, bytes %d"
 
 // RankAndTime implements RankNote.

@@ -89,6 +89,8 @@ func (g *ngWriter) appendUint32(v uint32) { g.block = binary.LittleEndian.Append
 
 func (g *ngWriter) appendTime(at time.Time) { g.block = append(g.block, g.timeBytes(at)...) }
 
+// timeBytes returns a time stamp of pcapng: two words of 32 bits, the upper one first, whatever the byte order of the
+// section. The zero time is written as 0.
 func (g *ngWriter) timeBytes(at time.Time) []byte {
 	ns := uint64(0)
 	if !at.IsZero() {

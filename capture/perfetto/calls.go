@@ -19,6 +19,7 @@ type callKey struct {
 	id   int64
 }
 
+// openCalls holds the calls that have been posted and have not ended. It has at most maxOpenCalls entries.
 type openCalls map[callKey]pcapng.Call
 
 // tracedCall is a call and its outcome.

@@ -105,6 +105,7 @@ type side struct {
 	sends      bool
 }
 
+// callsPeer is the peer of the side that holds a rank's calls, which belong to no pair of ranks.
 const callsPeer = -1
 
 // lane is one of a side's tracks. The slices on a lane do not overlap.

@@ -124,6 +124,7 @@ type annotation struct {
 	text   string
 }
 
+// writeEvent writes an event. The end of a slice has no name: it ends the slice that began last on the track.
 func (w *writer) writeEvent(e *event) {
 	message := protoMessage(nil).appendVarint(eventType, e.kind).appendVarint(eventTrack, e.track)
 	switch e.kind {

@@ -119,6 +119,8 @@ type commCache struct {
 	byComm map[uint32]commMembers
 }
 
+// commMembers caches the members of one communicator. A program may free a communicator and give its number to another
+// one, so an entry counts only if the list in the frame is the same.
 type commMembers struct {
 	// listed is the list of members as encoded in the CALL frame. It is nil if the frame contained no list.
 	listed  []byte

@@ -34,8 +34,9 @@ type ledger struct {
 	// spareBuffers holds large buffers for reuse by later operations, oldest first.
 	spareBuffers [][]byte
 	spareBytes   int64
-	closing      bool
-	probes       int
+	// closing is set when the session ends; from then on, no buffers are kept. probes is the number of waiting probes.
+	closing bool
+	probes  int
 	// claims maps the number of each message claimed by a matched probe to the message's source. A claimed message no
 	// longer matches other operations, and the program must receive it exactly once. Claims left at the end of the
 	// session are dropped.
@@ -164,6 +165,7 @@ func (l *ledger) find(id uint64) *operation {
 	return nil
 }
 
+// pendingTotals returns the number of pending operations, and the bytes charged for their payload.
 func (l *ledger) pendingTotals() (operations int, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

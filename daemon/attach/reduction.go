@@ -110,6 +110,8 @@ func (r *reduction) Frame(b []byte) (head, payload []byte, more bool) {
 	return wire.AppendID(b, wire.FrameReduce, r.id, len(r.operands)), r.operands, false
 }
 
+// Written implements wire.Item. Only then is the outbox done with the operands, so askProgram waits for it as well as
+// for the answer.
 func (r *reduction) Written() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,6 +20,7 @@ func (s *session) handleFrame() error {
 	return s.reader.CheckEnd()
 }
 
+// dispatchFrame handles a frame. Its error ends the session: a violation of the protocol, or ErrDetached after BYE.
 func (s *session) dispatchFrame(frameType wire.FrameType) error {
 	switch frameType {
 	case wire.FrameStart:

@@ -15,7 +15,8 @@ import (
 const (
 	// maxRequest is the maximum size of a request in bytes, excluding the message of a send.
 	maxRequest = 64 << 10
-	maxHeader  = 64 << 10
+	// maxHeader is the maximum size of a request's header in bytes.
+	maxHeader = 64 << 10
 	// maxConnections limits the number of open connections. At the limit, a new connection closes an older one,
 	// preferably an idle one.
 	maxConnections = 512
@@ -39,6 +40,7 @@ type timeLimits struct {
 	idle   time.Duration // between two requests
 }
 
+// defaultLimits allows 2 minutes between parts of a message, because zrlctl may read them from a pipe or a terminal.
 var defaultLimits = timeLimits{
 	header: 10 * time.Second, body: 10 * time.Second, read: 2 * time.Minute, answer: 30 * time.Second,
 	idle: 2 * time.Minute,
@@ -144,6 +146,7 @@ func (s *Server) newMessage(n int) (*messageBuffer, error) {
 	return &messageBuffer{budget: &s.payload, buf: buf}, nil
 }
 
+// charge charges n more bytes of the buffer to the budget, before data is written to them.
 func (m *messageBuffer) charge(n int) error {
 	err := m.budget.charge(n)
 	if err == nil {

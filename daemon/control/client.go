@@ -79,6 +79,7 @@ func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return r, err
 }
 
+// errSilent is the cause reported by WaitReady if a daemon accepts connections but has not answered any request yet.
 var errSilent = errors.New("connection accepted, but no answer")
 
 // WaitReady queries the status until a daemon answers. If ctx is done first, WaitReady returns the *UnreachableError of

@@ -110,6 +110,7 @@ func Jobs(ctx context.Context, name string) ([]*Job, error) { return askJobs(ctx
 // JobMetrics returns this user's jobs with the counters and histograms of their ranks.
 func JobMetrics(ctx context.Context) ([]*Job, error) { return askJobs(ctx, "", query.Metrics) }
 
+// askJobs finds jobs and queries their ranks. A rank that does not answer is no error; the job lists it in Silent.
 func askJobs(ctx context.Context, name string, kind query.Kind) ([]*Job, error) {
 	list, err := FindJobs(name)
 	if err == nil {

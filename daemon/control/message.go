@@ -69,6 +69,7 @@ type Message struct {
 	Truncated string `json:"truncated,omitempty"`
 }
 
+// describeMessage converts the status of a send or receive of the rank local. In the result, From is always the sender.
 func describeMessage(local int, status mpe.Status) Message {
 	message := Message{
 		From: status.Peer, To: local, Words: status.Words, Datatype: status.Datatype.String(), Tag: status.Tag,

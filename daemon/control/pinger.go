@@ -195,6 +195,7 @@ func (x *exchange) predatesSend() bool {
 	return request > 0 && request < x.sendStatus.Phases.Clear
 }
 
+// addPending remembers a message whose echo may still come. At the limit it forgets the oldest one.
 func (p *pinger) addPending(f fingerprint) {
 	if len(p.pending) == maxPending {
 		p.pending = p.pending[1:]

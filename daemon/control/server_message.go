@@ -132,6 +132,7 @@ func (q *parameters) setError(err error) {
 	}
 }
 
+// number returns an integer parameter, or missing if the request does not contain it. It does not check the range.
 func (q *parameters) number(name string, missing int) int {
 	text := q.values.Get(name)
 	if text == "" {
@@ -158,6 +159,7 @@ func (q *parameters) datatype() protocol.Datatype {
 	return d
 }
 
+// timeout returns the timeout of the request: 10 s by default, and 0 if the request waits forever.
 func (q *parameters) timeout() time.Duration {
 	text := q.values.Get("timeout")
 	if text == "" {

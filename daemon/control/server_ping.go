@@ -51,6 +51,7 @@ type checkedPing struct {
 // seedMask limits the seeds that the daemon chooses to integers that floating-point numbers in JSON represent exactly.
 const seedMask = 1<<48 - 1
 
+// checkPing validates a request, and chooses a seed if the request contains none.
 func (s *Server) checkPing(req PingRequest) (ping checkedPing, err error) {
 	ping = checkedPing{to: req.To, words: req.Words, seed: req.Seed}
 	if ping.port, err = s.backend.Host(req.From); err != nil {

@@ -27,6 +27,7 @@ type history struct {
 	roundTrips         map[pair]*ring
 }
 
+// pair is a local rank and one of its peers, which may be local too.
 type pair struct{ rank, peer int }
 
 // mark is the total number of messages at one point in time.
@@ -73,6 +74,7 @@ type ring struct {
 	oldest int
 }
 
+// push adds a point. Once the ring holds size points, each new point overwrites the oldest.
 func (r *ring) push(p point) {
 	if len(r.points) < r.size {
 		r.points = append(r.points, p)

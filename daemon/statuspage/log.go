@@ -49,6 +49,8 @@ func (l *Log) Core(level zapcore.LevelEnabler) zapcore.Core {
 	return &core{LevelEnabler: level, log: l}
 }
 
+// add appends a line, and removes the oldest one at the limit. A line that equals the previous one only increases the
+// count of that line and updates its time.
 func (l *Log) add(entry Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,6 +66,7 @@ func (l *Log) add(entry Entry) {
 	l.lines = append(l.lines, entry)
 }
 
+// core is a zap core that writes to a Log. fields are the fields added by With.
 type core struct {
 	zapcore.LevelEnabler
 	log    *Log

@@ -105,6 +105,8 @@ func (p *Page) buildModel(s *sample, q query) *pageModel {
 	return model
 }
 
+// newCycleView shows, for each rank of the cycle, its oldest wait for the next rank. More counts the ranks beyond the
+// first maxCycleLinks.
 func newCycleView(cycle digest.Cycle, waits []digest.Wait) cycleView {
 	v := cycleView{Cycle: cycle}
 	for i, rank := range cycle.Ranks {

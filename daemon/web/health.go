@@ -20,6 +20,7 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	writeText(w, http.StatusOK, "zrlmpid is ready.")
 }
 
+// writeText writes an answer that no cache may store, because the state can change at any time.
 func writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

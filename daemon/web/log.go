@@ -8,6 +8,7 @@ import (
 // dropInfoLines drops the toolkit's info lines, because the daemon itself logs its address.
 func dropInfoLines(l *slog.Logger) *slog.Logger { return slog.New(warnHandler{l.Handler()}) }
 
+// warnHandler is a slog.Handler that passes on warnings and errors only.
 type warnHandler struct{ slog.Handler }
 
 func (h warnHandler) Enabled(ctx context.Context, l slog.Level) bool {

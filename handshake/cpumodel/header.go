@@ -60,6 +60,7 @@ type deferredHeaders struct {
 	num int
 }
 
+// newDeferredHeaders returns a store without headers: a rank is skipped until put stores a header for it.
 func newDeferredHeaders() deferredHeaders {
 	var d deferredHeaders
 	for i := range d.skip {

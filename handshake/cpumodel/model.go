@@ -160,6 +160,8 @@ func (m *Model) Recv(now time.Duration, src, count int) error {
 	return nil
 }
 
+// beginCall resets the variables that each call of the library initializes. Deferred headers and queued datagrams are
+// kept: they are how one call influences the next.
 func (m *Model) beginCall(peer, count int, recv bool) {
 	m.peer, m.count, m.isRecv = peer, count, recv
 	m.done, m.timeouts = false, 0

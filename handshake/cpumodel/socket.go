@@ -16,6 +16,8 @@ type socket struct {
 	dropped int
 }
 
+// enqueue drops the datagram if it does not fit, as the kernel does. The limit on the number of datagrams bounds the
+// memory for empty ones.
 func (s *socket) enqueue(from int, b []byte) {
 	if s.bytes+len(b) > s.limit || len(s.queue) > s.limit {
 		s.dropped++

@@ -13,6 +13,8 @@ func (m *Model) Stuck() (string, bool) {
 		true
 }
 
+// stuckReason returns why the process crashed, or why it cannot proceed without another datagram. It returns "" if a
+// timeout is armed, and in the states that have none by design.
 func (m *Model) stuckReason() string {
 	if m.crashReason != "" {
 		return m.crashReason

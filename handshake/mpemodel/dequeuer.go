@@ -24,6 +24,8 @@ type dequeuer struct {
 // hasSpace reports whether the FIFO has space for another word from the MPE.
 func (d *dequeuer) hasSpace() bool { return len(d.fifo) < dataFIFOWords }
 
+// step executes one step, and returns false if the dequeuer is blocked. A message that is complete must be counted in
+// pendingDone before the next one begins.
 func (d *dequeuer) step(w *wrapper) bool {
 	switch {
 	case d.donePending:

@@ -68,6 +68,7 @@ func (in *input) fillFIFOs() bool {
 	return moved
 }
 
+// sourcesFull reports whether the shell must hold datagrams back because the MPE has not read enough source ranks.
 func (in *input) sourcesFull() bool {
 	return in.maxSources > 0 && len(in.sources) >= in.maxSources
 }

@@ -6,13 +6,17 @@ type state uint8
 
 const (
 	idle state = iota
+	// A send: the MPE waits for CLEAR_TO_SEND, reads the message from the wrapper, and waits for ACK.
 	wait4Clear
 	sendData
 	wait4Ack
+	// A receive: the MPE waits for SEND_REQUEST, then for a DATA header, reads the payload, and waits until the dequeuer
+	// has delivered all lines.
 	wait4Req
 	recvStart
 	recvData
 	recvDone
+	// drain discards the rest of a datagram up to its end, then enters the state afterDrain.
 	drain
 )
 

@@ -70,6 +70,7 @@ func (m *Model) advance(now time.Duration) {
 	m.now = max(m.now, now)
 }
 
+// onTimeout retransmits what the current wait allows: SEND_REQUEST, the whole message, or CLEAR_TO_SEND.
 func (m *Model) onTimeout() {
 	switch m.state {
 	case wait4Clear:

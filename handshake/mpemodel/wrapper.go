@@ -19,6 +19,8 @@ type feedback uint8
 
 const (
 	feedbackOK feedback = 1 + iota
+	// feedbackFail makes the wrapper of a send pass its lines again, and that of a receive begin again at the start of its
+	// buffer.
 	feedbackFail
 )
 
@@ -67,6 +69,7 @@ func (w *wrapper) storeLine(lo, hi uint32, last bool) {
 	w.lastLineRead = last
 }
 
+// store drops a word past the end of the buffer and sets overrun. The real wrapper writes it to the memory there.
 func (w *wrapper) store(at uint64, v uint32) {
 	if at >= uint64(len(w.buf)) {
 		w.overrun = true

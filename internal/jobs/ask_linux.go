@@ -102,6 +102,8 @@ func (j *Job) request(ctx context.Context, req query.Request) (_ *net.UnixConn, 
 	return conn, in, peer.PID, nil
 }
 
+// exchange sends a request and reads the head of the answer. The result reads what follows. A rank that hangs costs at
+// most answerTime, unless ctx has its own deadline.
 func exchange(ctx context.Context, conn *net.UnixConn, request query.Request) (*bufio.Reader, error) {
 	if _, bounded := ctx.Deadline(); !bounded { // otherwise ctx closes the connection
 		if err := conn.SetDeadline(time.Now().Add(answerTime)); err != nil {
@@ -140,6 +142,7 @@ func exchange(ctx context.Context, conn *net.UnixConn, request query.Request) (*
 	return in, nil
 }
 
+// open opens the job's directory. Its owner must be the user whose job was found.
 func (j *Job) open() (*rendezvous.Dir, error) {
 	if j.UID == os.Geteuid() {
 		return rendezvous.Open(j.Directory)

@@ -99,6 +99,8 @@ func (j *Job) checkCommand() (string, error) {
 	return strings.Join(args, " "), nil
 }
 
+// checkHost runs the check on a host by ssh, as Hydra would start ranks there. Exit code 9 means that the check itself
+// has found something missing.
 func checkHost(ctx context.Context, host, command string) error {
 	if isLocal(ctx, host) {
 		return nil

@@ -188,6 +188,8 @@ func startCode(err error) int {
 // pmiFD is the number of the file descriptor by which each process is connected to the launcher.
 const pmiFD = 3
 
+// start starts the process of a rank. outputs counts the goroutines that copy its output, which end when all of its
+// descendants have closed it.
 func (r *running) start(rank int, out, errs *output, outputs *sync.WaitGroup) (_ *proc, err error) {
 	program := r.programOf(rank)
 	cmd := exec.Command(program.Args[0], program.Args[1:]...)
@@ -286,6 +288,7 @@ func (r *running) readLines(rank int, conn *os.File) {
 	}
 }
 
+// addEvent passes an event to the loop, or drops it if the job is over.
 func (r *running) addEvent(e event) {
 	select {
 	case r.events <- e:
@@ -293,6 +296,8 @@ func (r *running) addEvent(e event) {
 	}
 }
 
+// handleEvent handles an event of a rank. Exit code 0 without MPI_Finalize is a failure as well, because other ranks
+// may wait for the rank.
 func (r *running) handleEvent(e event) {
 	p, state := r.procs[e.rank], r.server.State(e.rank)
 	switch {

@@ -136,6 +136,7 @@ func (c *Client) request(ctx context.Context, command, answer string, pairs ...s
 	return msg, nil
 }
 
+// exchange sends a line and reads the answer, which must be the given command with rc=0. The caller holds mu.
 func (c *Client) exchange(request, answer string) (message, error) {
 	if _, err := io.WriteString(c.conn, request); err != nil {
 		return message{}, err

@@ -138,6 +138,7 @@ func (s *Server) put(m *message) string {
 	return ""
 }
 
+// get returns the value of a key in the job's key-value space. The server itself provides the value of mappingKey.
 func (s *Server) get(name, key string) (string, bool) {
 	if name != s.name {
 		return "", false

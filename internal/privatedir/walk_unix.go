@@ -186,6 +186,7 @@ func (w *walker) enter(name string, mode fs.FileMode) (target string, err error)
 	return "", w.check()
 }
 
+// openDirectory opens a directory without following a symbolic link. It retries if a signal interrupts the call.
 func (w *walker) openDirectory(name string) (int, error) {
 	for {
 		fd, err := unix.Openat(w.fd, name, searchOnly|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -251,6 +251,7 @@ func (w *watch) scheduleCall(d time.Duration) time.Duration {
 	return w.nextCallAt
 }
 
+// postpone moves the watch's timed call, if there is one, to d from now. It wakes no thread.
 func (w *watch) postpone(d time.Duration) {
 	w.poller.mu.Lock()
 	defer w.poller.mu.Unlock()

@@ -74,6 +74,8 @@ func Listen(path, name string, kind int) (dir *Dir, fd int, err error) {
 	return nil, -1, err
 }
 
+// listen implements Listen for an open directory. A socket that refuses connections belongs to no process and is
+// replaced; the lock prevents two processes from replacing it at the same time.
 func (d *Dir) listen(name string, kind int) (fd int, err error) {
 	unlock, err := d.lock()
 	if err != nil {
@@ -134,6 +136,8 @@ func (d *Dir) Connect(name string, kind int) (*net.UnixConn, Peer, error) {
 	return conn.(*net.UnixConn), peer, nil
 }
 
+// connect connects to a socket by an open descriptor of the socket's file, so that the file cannot be exchanged
+// meanwhile, and then checks the peer's user.
 func (d *Dir) connect(name string, kind int) (fd int, peer Peer, err error) {
 	fail := func(op string, err error) (int, Peer, error) {
 		return -1, Peer{}, &fs.PathError{Op: op, Path: filepath.Join(d.path, name), Err: err}

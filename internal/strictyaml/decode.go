@@ -122,6 +122,8 @@ func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value, key string) {
 	}
 }
 
+// decodeMapping decodes a mapping into a struct. It continues after unknown and duplicate keys, to report all problems
+// at once.
 func (d *decoder) decodeMapping(n *yaml.Node, v reflect.Value, key string) {
 	fields, index := Fields(v.Type())
 	seen := make([]int, len(fields))
@@ -151,6 +153,8 @@ func (d *decoder) decodeMapping(n *yaml.Node, v reflect.Value, key string) {
 	}
 }
 
+// decodeSequence decodes a sequence. An empty entry is reported, because it is more likely an omission than a zero
+// value.
 func (d *decoder) decodeSequence(n *yaml.Node, v reflect.Value, key string) {
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {

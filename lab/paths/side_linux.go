@@ -157,6 +157,7 @@ func echo(t transport, trips int) {
 // that busy polling received.
 type counts struct{ received, sent, busyPolled int }
 
+// readCounts reads the counters of the process's network namespace. A counter that the kernel does not have is 0.
 func readCounts() counts {
 	values := map[string]int{}
 	for _, file := range []string{"/proc/self/net/snmp", "/proc/self/net/netstat"} {

@@ -114,6 +114,8 @@ type uring struct {
 	held                             int                   // the buffer that the caller reads, or -1
 }
 
+// openURing registers the socket and the buffers with the ring, so that no request pays for looking them up. fixed
+// connects the socket, because requests on fixed buffers carry no address.
 func openURing(o uringOptions, own, peer *endpoint) transport {
 	socket := int32(openSocket(own))
 	if o.fixed {
@@ -226,6 +228,8 @@ func (u *uring) arm() {
 	u.requests++
 }
 
+// receive returns the next datagram, in a buffer that the caller may read until the next call. It submits a new request
+// to receive once the kernel reports that the last one has ended.
 func (u *uring) receive() []byte {
 	if u.held >= 0 {
 		u.provide(u.held)

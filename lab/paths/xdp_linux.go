@@ -58,6 +58,7 @@ type xdpSocket struct {
 	holds            bool
 }
 
+// openXDP opens an AF_XDP socket. The first half of its memory is for received frames, the second for sent ones.
 func openXDP(o xdpOptions, own, peer *endpoint) transport {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	must("AF_XDP", err)
@@ -137,6 +138,7 @@ func (x *xdpSocket) attach(device int) {
 	must("attach an XDP program", err)
 }
 
+// send writes a frame and wakes the kernel until it has taken the frame. It first reclaims the frames sent before.
 func (x *xdpSocket) send(payload []byte) {
 	atomic.StoreUint32(x.completion.consumer, atomic.LoadUint32(x.completion.producer))
 	address := uint64(xdpRingLen+*x.out.producer%xdpRingLen) * xdpFrameLen

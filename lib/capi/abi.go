@@ -88,6 +88,7 @@ func constants(table string) map[string]int64 {
 	return list
 }
 
+// newABI returns the handles and constants of an ABI, and the layout of its status, as its mpi.h defines them.
 func newABI(which ABI) *abi {
 	a := &abi{}
 	names := [numKinds]string{"COMM_NULL", "GROUP_NULL", "DATATYPE_NULL", "OP_NULL", "REQUEST_NULL", "ERRHANDLER_NULL",

@@ -54,6 +54,7 @@ func (a *args) checkedPointer(i int) unsafe.Pointer {
 	return p
 }
 
+// nullPointer returns the error for a null pointer. Arguments count from 1 in errors.
 func (a *args) nullPointer(i int) error {
 	return errorf(mpi.ErrArg, "argument %d of MPI_%s is a null pointer", i+1, a.name)
 }
@@ -142,6 +143,7 @@ func (a *args) group(i int) *mpi.Group {
 
 func (a *args) datatype(i int) *dtype { return a.lib.datatype(a.handle(i, kindDatatype)) }
 
+// datatype returns a datatype, whether committed or not. Only messages need committed ones.
 func (l *Library) datatype(h uint64) *dtype {
 	if h == l.abi.null[kindDatatype] {
 		panic(failf(mpi.ErrType, "the datatype is MPI_DATATYPE_NULL"))
@@ -163,6 +165,8 @@ func (l *Library) committed(h uint64) *dtype {
 // peer returns a rank in a communicator, a wildcard or MPI_PROC_NULL. Package mpi rejects MPI_ANY_SOURCE for sends.
 func (a *args) peer(i int) int { return a.lib.abi.peer(a.int(i)) }
 
+// peer converts a rank to the constants of package mpi. Another negative number stays invalid, and keeps its value for
+// errors (Foreign.OutOfRange).
 func (a *abi) peer(r int) int {
 	switch r {
 	case a.procNull:
@@ -189,6 +193,7 @@ func (a *args) root(i int) int {
 // tag returns a tag or MPI_ANY_TAG. Package mpi rejects MPI_ANY_TAG for sends.
 func (a *args) tag(i int) int { return a.lib.abi.tag(a.int(i)) }
 
+// tag is like peer, for a tag.
 func (a *abi) tag(t int) int {
 	if t == a.anyTag {
 		return mpi.AnyTag
@@ -264,6 +269,7 @@ func (a *args) intArray(i, n int) []int { return a.readArray(i, n, false) }
 // addressArray reads n 64-bit displacements.
 func (a *args) addressArray(i, n int) []int { return a.readArray(i, n, true) }
 
+// readArray reads n numbers of 32 or, if wide is set, 64 bits.
 func (a *args) readArray(i, n int, wide bool) []int {
 	p := a.arrayAt(i, n)
 	list := make([]int, n)
@@ -297,6 +303,7 @@ func toInt64s(list []int) []int64 {
 	return out
 }
 
+// setInts writes an array of ints. Its pointer may be nil if list is empty.
 func (a *args) setInts(i int, list []int) {
 	if len(list) == 0 {
 		return
@@ -320,6 +327,7 @@ func (a *args) datatypes(i, n int) []*datatype.Type {
 // cString reads a C string.
 func (a *args) cString(i int) string { return textAt(a.checkedPointer(i)) }
 
+// textAt copies a C string, because the program may change it after the call.
 func textAt(p unsafe.Pointer) string {
 	n := 0
 	for *(*byte)(unsafe.Add(p, n)) != 0 {
@@ -344,6 +352,7 @@ func (a *args) setCString(i int, s string, room int) int {
 // status writes a status unless the program ignores it (MPI_STATUS_IGNORE).
 func (a *args) status(i int, s *mpi.Status) { a.lib.status(a.pointer(i), s) }
 
+// status writes a status to p, unless p is nil or MPI_STATUS_IGNORE.
 func (l *Library) status(p unsafe.Pointer, s *mpi.Status) {
 	if p != nil && uintptr(p) != l.abi.statusIgnore {
 		l.setStatus(p, s)
@@ -386,6 +395,7 @@ func (l *Library) setStatus(p unsafe.Pointer, status *mpi.Status) {
 // unknownBytes is the number of bytes in a status that means that the length of the message is unknown.
 const unknownBytes = 1<<62 - 1
 
+// setBytes writes the number of bytes, which shares a word with the flag that the request was cancelled (statusLayout).
 func (l *Library) setBytes(p unsafe.Pointer, n int64, cancelled bool) {
 	layout := &l.abi.status
 	if n < 0 {

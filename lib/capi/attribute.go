@@ -92,6 +92,8 @@ func codeError(code int) error {
 	return userError(code)
 }
 
+// keyval returns the key with the given number. It must belong to objects of the given kind; kindKeyval permits any
+// kind.
 func (a *args) keyval(number int, of kind) *caching.Key[object] {
 	k := &a.lib.keyvals
 	k.mu.Lock()
@@ -107,6 +109,8 @@ func (a *args) keyval(number int, of kind) *caching.Key[object] {
 	return k.list[i].Key
 }
 
+// freeKeyval implements MPI_Comm_free_keyval(keyval) and MPI_Type_free_keyval(keyval). Attributes keep a freed key in
+// use.
 func (a *args) freeKeyval() {
 	p := a.checkedPointer(0)
 	k := a.keyval(int(*(*int32)(p)), kindKeyval)
@@ -140,6 +144,8 @@ func (a *args) setAttr(of func() (object, kind)) {
 	check(attributeError(o.attributesOf().Set(o, k, a.pointer(2))))
 }
 
+// getAttr implements MPI_Comm_get_attr(comm, keyval, attribute_val, flag) and MPI_Type_get_attr. Although declared as a
+// void pointer, attribute_val is the address of one.
 func (a *args) getAttr(of func() (object, kind)) {
 	o, k := a.objectAndKey(of)
 	value, ok := o.attributesOf().Get(k)

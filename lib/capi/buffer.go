@@ -37,6 +37,8 @@ func withBuffer(of func(*args) *sendBuffer, do func(a *args, b *sendBuffer, next
 	return func(a *args) { do(a, of(a), 1) }
 }
 
+// commBuffer returns the buffer of the communicator in argument 0. On first use, it takes precedence over the buffer of
+// the communicator's session.
 func (a *args) commBuffer() *sendBuffer {
 	c := a.communicator(0)
 	a.lib.mu.Lock()

@@ -289,6 +289,7 @@ func (a *args) checkDistinct(n int64) {
 	}
 }
 
+// operandBuffer is like bufferAt, but accepts MPI_IN_PLACE.
 func (a *args) operandBuffer(i int, n int64, of *datatype.Type) mpi.Buffer {
 	if a.inPlace(i) {
 		return mpi.InPlace

@@ -114,6 +114,7 @@ func (c *comm) init(a *args, made *mpi.Comm, handle uint64, from *comm) {
 // setComm stores a handle for a communicator that was made from the call's communicator argument.
 func (a *args) setComm(i int, made *mpi.Comm) { a.newComm(i, made, a.comm) }
 
+// commDup implements MPI_Comm_dup(comm, newcomm). If a copy callback fails, the new communicator is freed again.
 func (a *args) commDup() {
 	c := a.communicator(0)
 	d := a.newComm(1, must(c.Dup(context.Background())), c)
@@ -125,6 +126,7 @@ func (a *args) commDup() {
 	}
 }
 
+// commSplit implements MPI_Comm_split(comm, color, key, newcomm).
 func (a *args) commSplit() {
 	c := a.communicator(0)
 	color := a.int(1)
@@ -144,12 +146,14 @@ func (a *args) decodeCreation(decode func()) {
 	check(err)
 }
 
+// commCreate implements MPI_Comm_create(comm, group, newcomm), a call of all members of comm.
 func (a *args) commCreate() {
 	a.communicator(0)
 	a.decodeCreation(func() { a.group(1) })
 	a.createComm(2, func(c *comm, g *mpi.Group) (*mpi.Comm, error) { return c.CreateAll(context.Background(), g) })
 }
 
+// commCreateGroup implements MPI_Comm_create_group(comm, group, tag, newcomm), a call of the members of group only.
 func (a *args) commCreateGroup() {
 	tag := a.tag(2)
 	if tag >= 0 {
@@ -245,6 +249,8 @@ func (a *args) commIdup() {
 	a.newRequest(2, req, false)
 }
 
+// commFree implements MPI_Comm_free(comm) and MPI_Comm_disconnect(comm). The communicator's error handler no longer
+// handles errors of the call once the communicator is freed.
 func (a *args) commFree() {
 	h := a.handleIn(0)
 	c := findOrFail(a.lib.comms, h, mpi.ErrComm)
@@ -298,6 +304,7 @@ func (a *args) intercommCreate() {
 	a.setComm(5, must(c.IntercommCreate(context.Background(), a.peer(1), peer, a.peer(3), a.tag(4))))
 }
 
+// intercommMerge implements MPI_Intercomm_merge(intercomm, high, newintracomm).
 func (a *args) intercommMerge() {
 	c := a.communicator(0)
 	a.setComm(2, must(c.Merge(context.Background(), a.int(1) != 0)))

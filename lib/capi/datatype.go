@@ -143,6 +143,7 @@ var pairTypes = []struct {
 	{"LONG_DOUBLE_INT", 16, 32, 0},
 }
 
+// defineDatatypes defines the ABI's datatypes: numbers, and the pairs for MPI_MAXLOC and MPI_MINLOC.
 func (l *Library) defineDatatypes() {
 	l.byteType, l.typeHandles = datatype.Basic("bytes", 1, 1, op.Uint8), map[*datatype.Type]uint64{}
 	for _, b := range basicTypes {
@@ -159,6 +160,7 @@ func (l *Library) defineDatatypes() {
 	}
 }
 
+// defineDatatype defines a datatype, unless the ABI lacks it. combined, if not nil, is its reductionType.
 func (l *Library) defineDatatype(name string, t, combined *datatype.Type) {
 	v, ok := l.abi.constants[name]
 	if !ok || l.abi.handle(kindDatatype, v) == l.abi.null[kindDatatype] {
@@ -229,6 +231,8 @@ func (a *args) order(i int) datatype.Order {
 	panic(failf(mpi.ErrArg, "the order is %d, not MPI_ORDER_C or MPI_ORDER_FORTRAN", a.int(i)))
 }
 
+// subarray implements MPI_Type_create_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts, order,
+// oldtype, newtype).
 func (a *args) subarray() {
 	n := a.firstCount()
 	var lists [3][]int64
@@ -239,6 +243,8 @@ func (a *args) subarray() {
 	a.setDatatype(6, mustType(datatype.Subarray(lists[0], lists[1], lists[2], order, a.datatype(5).Type)))
 }
 
+// darray implements MPI_Type_create_darray(size, rank, ndims, array_of_gsizes, array_of_distribs, array_of_dargs,
+// array_of_psizes, order, oldtype, newtype). Only the global sizes have 64 bits in MPI_Type_create_darray_c.
 func (a *args) darray() {
 	n := max(a.int(2), 0)
 	sizes := a.countArray(3, n)
@@ -281,6 +287,7 @@ func (a *args) typeBound(of func(lb, extent int64) int64) {
 	a.setWord(1, of(t.Bounds()))
 }
 
+// typeBounds implements MPI_Type_get_extent(datatype, lb, extent) and its variants, whose results always have 64 bits.
 func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) {
 	t := a.datatype(0)
 	lb, extent := of(t.Type)
@@ -291,6 +298,7 @@ func (a *args) typeBounds(of func(*datatype.Type) (lb, extent int64)) {
 // typeIn returns the datatype whose handle argument i points to.
 func (a *args) typeIn(i int) *dtype { return a.lib.datatype(a.handleIn(i)) }
 
+// typeFree implements MPI_Type_free(datatype). Messages in progress and derived types keep the datatype.
 func (a *args) typeFree() {
 	t := a.typeIn(0)
 	if a.lib.types.slot(t.handle) == nil || t.combiner != "" {
@@ -301,6 +309,7 @@ func (a *args) typeFree() {
 	removeObject(a, a.lib.types, 0, t.handle)
 }
 
+// typeDup implements MPI_Type_dup(oldtype, newtype). If a copy callback fails, the new datatype is freed again.
 func (a *args) typeDup() {
 	t := a.datatype(0)
 	d, handle := newObject(a, a.lib.types, 1)
@@ -329,6 +338,7 @@ func (a *args) unpack() {
 	a.copyPacked(b, t, 0, 1, 2, false)
 }
 
+// elementsAt is an address and a number of elements there.
 type elementsAt struct {
 	at    unsafe.Pointer
 	count int64

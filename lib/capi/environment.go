@@ -44,6 +44,7 @@ func (a *args) init() {
 	check(a.lib.initOnce())
 }
 
+// initThread implements MPI_Init_thread(argc, argv, required, provided).
 func (a *args) initThread() {
 	// All thread levels are supported, so a program gets the level that it asks for.
 	c := a.lib.abi.constants
@@ -52,6 +53,7 @@ func (a *args) initThread() {
 	a.setInt(3, a.lib.threads)
 }
 
+// initOnce makes MPI_Init a user of the rank. After a failure, the program may try again.
 func (l *Library) initOnce() error {
 	if !l.initPhase.CompareAndSwap(notStarted, running) {
 		return errorf(mpi.ErrOther, "MPI_Init was called twice")
@@ -142,6 +144,8 @@ func (l *Library) endRank() error {
 	return l.world.Finalize(context.Background())
 }
 
+// finalize implements MPI_Finalize(). As the standard requires, the attributes of MPI_COMM_SELF are deleted first,
+// while MPI is still usable in their callbacks.
 func (a *args) finalize() {
 	if now := a.lib.initPhase.Load(); now != running {
 		check(phaseError("Finalize", now))
@@ -153,6 +157,7 @@ func (a *args) finalize() {
 	check(a.lib.removeUser())
 }
 
+// abort implements MPI_Abort(comm, errorcode). It ends the whole job, whatever the communicator.
 func (a *args) abort() {
 	code := a.int(1)
 	who := ""
@@ -181,6 +186,7 @@ func (a *args) processorName() {
 	a.setInt(1, a.setCString(0, name, int(a.lib.abi.constants["MAX_PROCESSOR_NAME"])))
 }
 
+// errorClass implements MPI_Error_class(errorcode, errorclass).
 func (a *args) errorClass() {
 	class, ok := a.lib.codes.classOfCode(a.int(0))
 	if !ok {
@@ -189,6 +195,7 @@ func (a *args) errorClass() {
 	a.setInt(1, class)
 }
 
+// errorString implements MPI_Error_string(errorcode, string, resultlen).
 func (a *args) errorString() {
 	text, ok := a.lib.codes.text(a.int(0))
 	if !ok {
@@ -197,6 +204,7 @@ func (a *args) errorString() {
 	a.setInt(2, a.setCString(1, text, maxText))
 }
 
+// addErrorClass implements MPI_Add_error_class(errorclass).
 func (a *args) addErrorClass() {
 	c := a.lib.codes
 	c.mu.Lock()
@@ -207,6 +215,7 @@ func (a *args) addErrorClass() {
 	a.setInt(0, class)
 }
 
+// addErrorCode implements MPI_Add_error_code(errorclass, errorcode). Classes and codes share one sequence of numbers.
 func (a *args) addErrorCode() {
 	class, ok := a.lib.codes.classOfCode(a.int(0))
 	if !ok {
@@ -222,6 +231,7 @@ func (a *args) addErrorCode() {
 	a.setInt(1, code)
 }
 
+// addErrorString implements MPI_Add_error_string(errorcode, string).
 func (a *args) addErrorString() {
 	text := a.cString(1)
 	c := a.lib.codes
@@ -248,6 +258,8 @@ func (a *args) removeErrorClass() {
 	c.remove(class)
 }
 
+// removeErrorCode implements MPI_Remove_error_code(errorcode). A class is its own code, and only removeErrorClass
+// removes it.
 func (a *args) removeErrorCode() {
 	c, code := a.lib.codes, a.int(0)
 	c.mu.Lock()
@@ -262,6 +274,7 @@ func (a *args) removeErrorCode() {
 	}
 }
 
+// removeErrorString implements MPI_Remove_error_string(errorcode).
 func (a *args) removeErrorString() {
 	c, code := a.lib.codes, a.int(0)
 	c.mu.Lock()

@@ -16,12 +16,17 @@ type errhandler struct {
 	refCount int
 }
 
+// handlerAction is the effect of an error on the process.
 type handlerAction uint8
 
 const (
+	// actionFatal ends the job. It is the initial action.
 	actionFatal handlerAction = iota
+	// actionAbort also ends the job, although the standard requires only the end of a communicator's processes.
 	actionAbort
+	// actionReturn only returns the error's code.
 	actionReturn
+	// actionCall calls a function of the program, and returns the code if that returns.
 	actionCall
 )
 
@@ -37,6 +42,7 @@ var _ = add(map[string]implementation{
 	"Errhandler_get":    (*args).getErrhandler,
 })
 
+// defineHandlers defines the predefined error handlers. Older ABIs lack MPI_ERRORS_ABORT.
 func (l *Library) defineHandlers() {
 	for name, does := range map[string]handlerAction{"ERRORS_ARE_FATAL": actionFatal, "ERRORS_ABORT": actionAbort,
 		"ERRORS_RETURN": actionReturn} {
@@ -52,6 +58,8 @@ func (l *Library) defineHandlers() {
 	}
 }
 
+// newErrhandler makes an error handler of the function in one argument, and stores its handle in another. The handle
+// counts as a use of the handler, so that MPI_Errhandler_free releases it.
 func (a *args) newErrhandler(function, to int) {
 	f := a.pointer(function)
 	if f == nil {
@@ -68,6 +76,7 @@ func (a *args) errhandler(h uint64) *errhandler {
 	panic(failf(mpi.ErrArg, "%#x is not an error handler", h))
 }
 
+// setErrhandler implements MPI_Comm_set_errhandler(comm, errhandler).
 func (a *args) setErrhandler() {
 	c := a.communicator(0)
 	h := a.errhandler(a.handle(1, kindErrhandler))
@@ -86,6 +95,7 @@ func (a *args) shareErrhandler(i int, h *errhandler) {
 	a.lib.retain(h)
 }
 
+// freeErrhandler implements MPI_Errhandler_free(errhandler). Objects that use the handler keep it.
 func (a *args) freeErrhandler() {
 	p := a.checkedPointer(0)
 	h := a.errhandler(a.lib.handleAt(p, 0))

@@ -106,12 +106,15 @@ type codes struct {
 }
 
 const (
+	// classBits is the number of lower bits of a code that hold its class. maxTexts limits the number of errors whose
+	// texts a program can still query.
 	classBits = 8
 	maxTexts  = 1 << 10
 	// maxText is the value of MPI_MAX_ERROR_STRING in both ABIs, including the terminating 0.
 	maxText = 512
 )
 
+// newCodes assigns the ABI's numbers to classes. Codes that the program adds follow after MPI_ERR_LASTCODE.
 func newCodes(a *abi) *codes {
 	c := &codes{classes: map[mpi.Class]int{}, names: map[int]string{}, addedTexts: map[int]string{},
 		classOf:    map[int]int{},

@@ -22,6 +22,7 @@ type number struct {
 	form             numberForm
 }
 
+// numberForm selects the conversion of a number.
 type numberForm uint8
 
 const (
@@ -113,6 +114,8 @@ type converter struct {
 	err              error
 }
 
+// convertElements converts n elements. Derived datatypes are converted part by part, because sizes may differ between
+// memory and external32.
 func (c *converter) convertElements(t *datatype.Type, n int64) {
 	if t.Size() == 0 {
 		return
@@ -131,6 +134,8 @@ func (c *converter) convertElements(t *datatype.Type, n int64) {
 	}
 }
 
+// convertNumber converts the next number, and advances in both forms. The first error, a number too large for
+// external32, stays in err.
 func (c *converter) convertNumber(n *number) {
 	from, to := c.native[:n.native], c.external[:n.external]
 	if !c.pack {

@@ -36,6 +36,7 @@ func (a *args) generalStart() {
 		extra:      a.pointer(3), done: make(chan struct{})}}
 }
 
+// generalComplete implements MPI_Grequest_complete(request).
 func (a *args) generalComplete() {
 	h := a.handle(0, kindRequest)
 	r := a.lib.requests.get(h)
@@ -45,6 +46,7 @@ func (a *args) generalComplete() {
 	check(r.details().generalized.complete(h))
 }
 
+// complete marks the request with handle h as complete. Further calls have no effect.
 func (g *generalized) complete(h uint64) (err error) {
 	g.once.Do(func() {
 		close(g.done)
@@ -82,6 +84,8 @@ func (g *generalized) finish() (mpi.Status, error) {
 	return st, err
 }
 
+// status calls the program's query function, which fills in a status in C's layout. Only its source, tag, length and
+// cancellation count.
 func (g *generalized) status() (mpi.Status, error) {
 	if g.queryFunc == nil {
 		return emptyStatus, g.err

@@ -29,6 +29,7 @@ func (l *Library) defineGroups() {
 	l.groups.define(l.abi.handle(kindGroup, l.abi.constants["GROUP_EMPTY"]), &group{})
 }
 
+// newGroup stores the handle of a group. An empty group has the predefined handle, with which programs compare it.
 func (a *args) newGroup(i int, g *mpi.Group) {
 	if g.Size() == 0 {
 		a.setHandle(i, a.lib.abi.handle(kindGroup, a.lib.abi.constants["GROUP_EMPTY"]))
@@ -49,6 +50,7 @@ func (a *args) abiRank(r int) int {
 	return r
 }
 
+// groupTranslate implements MPI_Group_translate_ranks(group1, n, ranks1, group2, ranks2).
 func (a *args) groupTranslate() {
 	g := a.group(0)
 	ranks := a.countedInts(1, 2)
@@ -78,6 +80,8 @@ func (a *args) groupPart(of func(g *mpi.Group, ranks ...int) (*mpi.Group, error)
 	a.newGroup(3, must(of(g, ranks...)))
 }
 
+// groupRanges implements MPI_Group_range_incl(group, n, ranges, newgroup) and MPI_Group_range_excl. A range is an array
+// of three ints: first, last and stride.
 func (a *args) groupRanges(of func(g *mpi.Group, ranges ...mpi.Range) (*mpi.Group, error)) {
 	g := a.group(0)
 	n := a.arrayLen(1)

@@ -72,6 +72,7 @@ func (a *args) infoFree() {
 	removeObject(a, a.lib.infos, 0, h)
 }
 
+// infoSet implements MPI_Info_set(info, key, value). It strips the spaces around both.
 func (a *args) infoSet() {
 	n := a.info()
 	key := a.keyArg(1)
@@ -151,6 +152,7 @@ func (a *args) infoKeys() {
 	a.setInt(1, len(n.pairs))
 }
 
+// infoKey implements MPI_Info_get_nthkey(info, n, key).
 func (a *args) infoKey() {
 	n := a.info()
 	n.mu.Lock()

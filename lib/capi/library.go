@@ -238,6 +238,8 @@ func (l *Library) Call(number int, list unsafe.Pointer) int {
 	return code
 }
 
+// dispatch performs a call: by the fast path if possible, and otherwise by its implementation, with arguments from
+// argsPool.
 func (l *Library) dispatch(c *callEntry, list unsafe.Pointer) int {
 	if c.frequent != infrequent && l.phase.Load() == running {
 		// The variable a stays on the stack, because no function is called through a pointer.
@@ -294,6 +296,7 @@ func (a *args) checkAllowed() error {
 	return nil
 }
 
+// phaseError returns the error of a call before the rank's start or after its end.
 func phaseError(name string, phase int32) error {
 	if phase == notStarted {
 		return errorf(mpi.ErrOther, "MPI_%s was called before MPI_Init", name)

@@ -42,6 +42,8 @@ var _ = add(map[string]implementation{
 	"Reduce_local":   (*args).reduceLocal,
 })
 
+// defineOperations defines the ABI's operations. Those of one-sided communication have handles too, but reductions
+// reject them.
 func (l *Library) defineOperations() {
 	for name, op := range map[string]mpi.Op{
 		"SUM": mpi.Sum, "PROD": mpi.Prod, "MAX": mpi.Max, "MIN": mpi.Min, "LAND": mpi.LAnd, "LOR": mpi.LOr,
@@ -63,6 +65,7 @@ func (a *args) operation(i int) *operation {
 	panic(failf(mpi.ErrOp, "%#x is not a reduction operation, or has been freed", h))
 }
 
+// newOperation implements MPI_Op_create(user_fn, commute, op) and, if wide is set, MPI_Op_create_c.
 func (a *args) newOperation(wide bool) {
 	f := a.pointer(0)
 	if f == nil {

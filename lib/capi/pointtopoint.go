@@ -50,6 +50,7 @@ func (a *args) isend(do func(*mpi.Comm, mpi.Buffer, int, int) (mpi.Request, erro
 	a.newRequest(6, must(do(c.Comm, b, a.peer(3), a.tag(4))), persistent)
 }
 
+// recv implements MPI_Recv(buf, count, datatype, source, tag, comm, status).
 func (a *args) recv() {
 	c, b := a.peerArgs()
 	st, err := c.Recv(context.Background(), b, a.peer(3), a.tag(4))
@@ -63,6 +64,7 @@ func (a *args) irecv(do func(*mpi.Comm, mpi.Buffer, int, int) (mpi.Request, erro
 	a.newRequest(6, must(do(c.Comm, b, a.peer(3), a.tag(4))), persistent)
 }
 
+// probe implements MPI_Probe(source, tag, comm, status).
 func (a *args) probe() {
 	c := a.communicator(2)
 	st, err := mpi.Probe(context.Background(), c.Comm, a.peer(0), a.tag(1))
@@ -72,6 +74,7 @@ func (a *args) probe() {
 	check(err)
 }
 
+// iprobe implements MPI_Iprobe(source, tag, comm, flag, status).
 func (a *args) iprobe() {
 	c := a.communicator(2)
 	st, found, err := mpi.Iprobe(c.Comm, a.peer(0), a.tag(1))
@@ -82,6 +85,8 @@ func (a *args) iprobe() {
 	a.setFlag(3, found)
 }
 
+// sendrecv implements MPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+// recvtag, comm, status).
 func (a *args) sendrecv() {
 	c := a.communicator(10)
 	send := a.buffer(0)
@@ -91,6 +96,7 @@ func (a *args) sendrecv() {
 	check(err)
 }
 
+// sendrecvReplace implements MPI_Sendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm, status).
 func (a *args) sendrecvReplace() {
 	c := a.communicator(7)
 	b := a.buffer(0)
@@ -114,6 +120,8 @@ func (a *args) startSendrecv(c *comm, recv mpi.Buffer, source, recvtag int, send
 	r.Request, r.comm, r.ownDetails = in, c, &requestDetails{send: out, sendCopy: to}
 }
 
+// isendrecv implements MPI_Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+// recvtag, comm, request).
 func (a *args) isendrecv() {
 	c := a.communicator(10)
 	send := a.buffer(0)

@@ -232,6 +232,7 @@ func (a *args) wait() error {
 	return err
 }
 
+// test implements MPI_Test(request, flag, status). A null request is complete, with an empty status.
 func (a *args) test() {
 	req, p, err := a.requestIn()
 	check(err)
@@ -266,6 +267,7 @@ func (r *request) free() error {
 	return r.Free()
 }
 
+// requestFree implements MPI_Request_free(request). The operation continues, as does a generalized request.
 func (a *args) requestFree() {
 	p := a.checkedPointer(0)
 	req := a.validRequest(p, 0)
@@ -279,6 +281,7 @@ func (a *args) requestFree() {
 	a.dropRequest(p, 0)
 }
 
+// requestStatus implements MPI_Request_get_status(request, flag, status), which leaves the request unchanged.
 func (a *args) requestStatus() {
 	req := must(a.lib.request(a.handle(0, kindRequest)))
 	if req == nil {
@@ -304,6 +307,7 @@ func (a *args) requestStatus() {
 	check(err)
 }
 
+// cancel implements MPI_Cancel(request).
 func (a *args) cancel() {
 	p := a.checkedPointer(0)
 	r := a.validRequest(p, 0)
@@ -314,6 +318,7 @@ func (a *args) cancel() {
 	check(r.Cancel())
 }
 
+// startRequest starts persistent request i of an array. A collective or partitioned one is started by posting it anew.
 func (a *args) startRequest(p unsafe.Pointer, i int) {
 	req := a.validRequest(p, i)
 	if req.details().restart == nil {

@@ -82,6 +82,8 @@ func (a *args) sessionInit() {
 	sess.errhandler.Store(h)
 }
 
+// sessionFinalize implements MPI_Session_finalize(session). The rank ends with its last user, which may be this
+// session.
 func (a *args) sessionFinalize() {
 	p := a.checkedPointer(0)
 	s := a.session(a.lib.handleAt(p, 0))

@@ -55,6 +55,7 @@ func (a *args) getElements() {
 	a.setCount(2, int64(mpi.Elements(st, t.Type)))
 }
 
+// setElements implements MPI_Status_set_elements(status, datatype, count).
 func (a *args) setElements() {
 	st, t := a.statusAndType()
 	n := a.count(2)

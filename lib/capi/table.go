@@ -21,17 +21,20 @@ type table[T any] struct {
 	next   uint32
 }
 
+// entry is a predefined object. Its handle is stored because several handles have the same lower bits.
 type entry[T any] struct {
 	handle uint64
 	object *T
 }
 
+// slot holds an object that the program has made. It is never freed, so that a stale handle cannot reach other memory.
 type slot[T any] struct {
 	inUse  atomic.Bool
 	object T
 }
 
 const (
+	// predefinedLen is so large that no two predefined handles of an ABI have the same index.
 	predefinedLen = 1 << 10
 	chunkLen      = 256
 	// maxObjects is the maximum number of objects of a kind. Handles of MPICH's ABI have 24 bits for the
@@ -84,6 +87,7 @@ func (t *table[T]) dynamicObject(handle uint64) *T {
 	return &s.object
 }
 
+// slot returns the slot of a handle, in use or not, or nil if no object ever had the handle.
 func (t *table[T]) slot(handle uint64) *slot[T] {
 	i := handle - t.base
 	chunks := t.chunks.Load()

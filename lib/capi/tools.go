@@ -17,6 +17,8 @@ type tools struct {
 
 var _ = add(toolCalls())
 
+// toolCalls returns the calls of the tools interface. Most fail, with the error for an index, name or handle that does
+// not exist; calls for a number of variables return 0.
 func toolCalls() map[string]implementation {
 	calls := map[string]implementation{"T_init_thread": (*args).toolsInit}
 	for name, f := range map[string]implementation{

@@ -34,6 +34,7 @@ var _ = add(map[string]implementation{
 	"Dist_graph_neighbors":       (*args).distGraphNeighbors,
 })
 
+// topoTest implements MPI_Topo_test(comm, status).
 func (a *args) topoTest() {
 	c := a.communicator(0)
 	kind := a.lib.abi.undefined
@@ -73,6 +74,7 @@ func (a *args) cartArgs() (c *comm, dims []int, periods []bool) {
 	return a.communicator(0), a.countedInts(1, 2), toBools(a.countedInts(1, 3))
 }
 
+// cartCreate implements MPI_Cart_create(comm_old, ndims, dims, periods, reorder, comm_cart).
 func (a *args) cartCreate() {
 	var c *comm
 	var dims []int
@@ -89,6 +91,7 @@ func (a *args) cartMap() {
 // truncate returns at most n elements of a list, where n is the length of the caller's array.
 func truncate(n int, list []int) []int { return list[:max(min(n, len(list)), 0)] }
 
+// cartGet implements MPI_Cart_get(comm, maxdims, dims, periods, coords).
 func (a *args) cartGet() {
 	dims, periods, coords, err := a.communicator(0).Cart()
 	check(err)
@@ -112,6 +115,7 @@ func (a *args) cartCoords() {
 	a.setInts(3, truncate(a.int(2), coords))
 }
 
+// cartShift implements MPI_Cart_shift(comm, direction, disp, rank_source, rank_dest).
 func (a *args) cartShift() {
 	source, dest, err := a.communicator(0).CartShift(a.int(1), a.int(2))
 	check(err)
@@ -119,6 +123,7 @@ func (a *args) cartShift() {
 	a.setInt(4, a.abiRank(dest))
 }
 
+// cartSub implements MPI_Cart_sub(comm, remain_dims, newcomm).
 func (a *args) cartSub() {
 	c, dims := a.cartDims()
 	var remain []int
@@ -137,6 +142,7 @@ func (a *args) graphArgs() (c *comm, index, edges []int) {
 	return c, index, a.intArray(3, n)
 }
 
+// graphCreate implements MPI_Graph_create(comm_old, nnodes, index, edges, reorder, comm_graph).
 func (a *args) graphCreate() {
 	var c *comm
 	var index, edges []int
@@ -156,6 +162,7 @@ func (a *args) graphDims() {
 	a.setInt(2, len(edges))
 }
 
+// graphGet implements MPI_Graph_get(comm, maxindex, maxedges, index, edges).
 func (a *args) graphGet() {
 	index, edges, err := a.communicator(0).Graph()
 	check(err)
@@ -213,6 +220,7 @@ func (a *args) distGraphAdjacent() {
 	a.setComm(9, must(c.DistGraphCreateAdjacent(context.Background(), n, a.int(8) != 0)))
 }
 
+// neighborArgs decodes indegree, sources, sourceweights, outdegree, destinations and destweights, from argument 1 on.
 func (a *args) neighborArgs() (n mpi.Neighbors) {
 	n.Sources = a.countedInts(1, 2)
 	n.SourceWeights = a.weights(3, len(n.Sources))
@@ -221,6 +229,7 @@ func (a *args) neighborArgs() (n mpi.Neighbors) {
 	return n
 }
 
+// distGraphCount implements MPI_Dist_graph_neighbors_count(comm, indegree, outdegree, weighted).
 func (a *args) distGraphCount() {
 	c := a.communicator(0)
 	n := must(c.DistGraphNeighbors())
@@ -229,6 +238,8 @@ func (a *args) distGraphCount() {
 	a.setFlag(3, n.SourceWeights != nil)
 }
 
+// distGraphNeighbors implements MPI_Dist_graph_neighbors(comm, maxindegree, sources, sourceweights, maxoutdegree,
+// destinations, destweights).
 func (a *args) distGraphNeighbors() {
 	c := a.communicator(0)
 	n := must(c.DistGraphNeighbors())
@@ -242,6 +253,7 @@ func (a *args) distGraphNeighbors() {
 	a.setWeights(6, truncate(out, n.DestinationWeights))
 }
 
+// setWeights writes weights, unless the argument is MPI_UNWEIGHTED or MPI_WEIGHTS_EMPTY instead of an array.
 func (a *args) setWeights(i int, list []int) {
 	switch int64(a.list[i]) {
 	case a.lib.abi.constants["UNWEIGHTED"], a.lib.abi.constants["WEIGHTS_EMPTY"]:

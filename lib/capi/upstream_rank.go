@@ -145,6 +145,7 @@ func (l *Library) Statistics() string {
 	return l.upstream.statistics(time.Now())
 }
 
+// statistics returns the text that ZRLMPI_print_stats prints, or "" before MPI_Init.
 func (ln *upstreamRank) statistics(now time.Time) string {
 	if ln.dev == nil {
 		return ""

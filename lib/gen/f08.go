@@ -166,6 +166,8 @@ func (a *abi) f08Interface(b *strings.Builder, f function, name string) {
 	fmt.Fprintf(b, "    end %s\n", kind)
 }
 
+// f08Argument declares a parameter in Fortran 2008. A buffer accepts any type and rank, which only an attribute of the
+// compiler permits.
 func (a *abi) f08Argument(b *strings.Builder, p param) {
 	spec := p.typ
 	if strings.Contains(spec.base, "_function") {

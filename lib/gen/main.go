@@ -47,6 +47,7 @@ type source struct {
 	abis  []*abi // mpich, standard
 }
 
+// readSource reads the tables in a folder, and checks that each ABI has the types and constants that the functions use.
 func readSource(tables string) (*source, error) {
 	read := func(name string) (string, []byte, error) {
 		file := filepath.Join(tables, name)

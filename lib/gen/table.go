@@ -90,6 +90,7 @@ func parseFunctions(file string, text []byte) ([]function, error) {
 	return table, err
 }
 
+// parseFunction parses a line of functions.txt, whose format the file itself describes.
 func parseFunction(line string) (function, error) {
 	name, rest, ok := strings.Cut(line, "(")
 	if !ok || !isName(name) {

@@ -26,6 +26,7 @@ func (a *awaited) add(id uint64) (word int) {
 	return a.words.Add(id)
 }
 
+// remove takes an operation off the list. word is the result of add.
 func (a *awaited) remove(word int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -125,6 +125,8 @@ func (op *Op) Frame(b []byte) (head, payload []byte, more bool) {
 	return head, payload, more
 }
 
+// buildFrame builds the next frame of the operation: first START, CALL or PROBE, and then DATA until all payload is
+// sent. The caller holds op.mu.
 func (op *Op) buildFrame(b []byte) (head, payload []byte, more bool) {
 	start, begun := &op.req, op.startSent
 	if op.hasOutcome {

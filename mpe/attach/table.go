@@ -8,6 +8,7 @@ type opTable struct {
 	removedCount uint64 // number of operations that have been removed
 }
 
+// slot holds an operation, or nil if it is free. generation is the upper half of the operation's id.
 type slot struct {
 	op         *Op
 	generation uint32
@@ -15,6 +16,7 @@ type slot struct {
 
 func (t *opTable) len() int { return len(t.slots) - len(t.free) }
 
+// add adds an operation and returns its id, which is never 0.
 func (t *opTable) add(op *Op) uint64 {
 	var i uint32
 	if n := len(t.free); n > 0 {

@@ -168,6 +168,7 @@ func (c *Call) Check() error {
 	return c.checkLayouts(bad)
 }
 
+// checkLayouts checks the layouts that the caller uses, and completes those without offsets.
 func (c *Call) checkLayouts(bad func(string, ...any) error) error {
 	switch c.Collective {
 	case Gather, Scatter, Allgather, ReduceScatter, Alltoall:
@@ -212,6 +213,8 @@ func (c *Call) Layouts() (list [2]*Layout) {
 	return list
 }
 
+// check checks a layout for the number of ranks and the size of elements. It sets missing offsets, so that blocks are
+// adjacent.
 func (l *Layout) check(call *Call, bad func(string, ...any) error) error {
 	if len(l.Sizes) != call.Ranks || l.Offsets != nil && len(l.Offsets) != call.Ranks {
 		return bad("layout of %d sizes and %d offsets for %d ranks", len(l.Sizes), len(l.Offsets), call.Ranks)

@@ -27,17 +27,19 @@ type abortMsg struct {
 	// rank is the world rank whose call failed. sender is the world rank that sent the abort: the same rank, or one
 	// whose call ended because of the abort.
 	rank, sender int
-	epoch        uint64
-	comm         uint32
-	number       int
-	collective   coll.Collective
-	cause        FailureCause
+	// epoch is 0 if the members had not agreed on one when the abort was sent. number is the Tag of the call.
+	epoch      uint64
+	comm       uint32
+	number     int
+	collective coll.Collective
+	cause      FailureCause
 }
 
 // abortLen is the length in bytes of an abort on the wire. This length distinguishes an abort from other messages in
 // statusComm.
 const abortLen = 20
 
+// encode returns the abort as on the wire. The last two bytes are rank + 1, or 0 if the sender is the rank that failed.
 func (f *abortMsg) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, abortLen), f.epoch)
 	b = binary.LittleEndian.AppendUint32(b, f.comm)
@@ -54,6 +56,7 @@ func Retractable(payload []byte) bool {
 	return len(payload) == abortLen && decodeAbort(0, payload).epoch == 0
 }
 
+// decodeAbort is the inverse of encode, for abortLen bytes from the given sender.
 func decodeAbort(sender int, b []byte) abortMsg {
 	msg := abortMsg{
 		rank: sender, sender: sender, epoch: binary.LittleEndian.Uint64(b), comm: binary.LittleEndian.Uint32(b[8:]),

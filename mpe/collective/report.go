@@ -111,6 +111,7 @@ func (x *Execution) root() *int {
 	return new(x.Members[x.Call.Root])
 }
 
+// bytes returns Call.Bytes if all members have the same value, and otherwise −1.
 func (x *Execution) bytes() int {
 	if x.Call.Vector {
 		return -1
@@ -265,6 +266,7 @@ func (e *Executor) EachAwait(yield func(rank int, since handshake.Instant, of Or
 	}
 }
 
+// Describe sets Text, which takes longer than taking the snapshot. It needs no lock.
 func (s *Snapshot) Describe() {
 	how := "by " + s.Algorithm
 	if s.Algorithm == "" {

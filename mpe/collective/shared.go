@@ -67,6 +67,7 @@ type SlotState struct {
 type sharing struct {
 	buffers SharedBuffers
 	slot    int
+	// half is the size of half a slot in bytes. self is the index of this rank in members.
 	half    int
 	members []int
 	self    int

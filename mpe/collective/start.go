@@ -59,6 +59,7 @@ type execution struct {
 	sharedCall *share
 }
 
+// localStep is a step without messages, with its number in the schedule.
 type localStep struct {
 	coll.Step
 	number int

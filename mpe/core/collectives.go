@@ -151,6 +151,8 @@ func (e callEngine) startMessage(request *Request) error {
 	return nil
 }
 
+// Cancel implements collective.Engine. If the transfer cannot be cancelled, it continues in the engine's memory, and
+// the message is dropped.
 func (e callEngine) Cancel(m *collective.Message) {
 	request, posted := m.Request.(*Request)
 	if !posted {
@@ -197,6 +199,8 @@ var causes = []struct {
 	{ErrCancelled, collective.CauseCancelled},
 }
 
+// CauseOf implements collective.Engine. An error that causes does not list is CauseOther, unless the owner of a context
+// chose it as the context's cause.
 func (e callEngine) CauseOf(err error) collective.FailureCause {
 	for _, c := range causes {
 		if errors.Is(err, c.err) {
@@ -209,12 +213,16 @@ func (e callEngine) CauseOf(err error) collective.FailureCause {
 	return collective.CauseOther
 }
 
+// SendInternal implements collective.Engine. It is a no-op for a peer of another profile, which has no communicators,
+// so that such a peer learns of a failed call only by its own deadline.
 func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *collective.Ordering) {
 	if x := e.peers[rank].extended; x != nil && e.state != closed {
 		x.sendInternal(comm, tag, payload, o)
 	}
 }
 
+// DiscardStale implements collective.Engine. It receives the messages instead of deleting them, because only a match
+// returns credit to their senders.
 func (e callEngine) DiscardStale(comm uint32) {
 	m := e.matching.matchers[comm]
 	if m == nil {
@@ -244,6 +252,8 @@ func (e callEngine) UnsentBytes() (bytes int) {
 	return bytes
 }
 
+// Finish implements collective.Engine. It detaches x from its request first, so that x can be reused while the program
+// has yet to free the request.
 func (e callEngine) Finish(x *collective.Execution, err error) {
 	r := x.Request.(*Request)
 	x.Request = nil

@@ -12,8 +12,10 @@ import (
 // Config configures a core.
 type Config struct {
 	// Rank is the local rank. Peers holds one entry per rank; the entry for the local rank is ignored.
-	Rank        int
-	Peers       []Peer
+	Rank  int
+	Peers []Peer
+	// Limits bounds the queues of each communicator. New raises the limit on unexpected messages by the number of messages
+	// that the peers may send unasked.
 	Limits      match.Limits
 	Collectives collective.Config
 	// Shared provides the shared buffers for collective calls; nil if no network provides any.

@@ -31,10 +31,12 @@ type Core struct {
 	// the time up to which all received packets had been processed at the last Tick.
 	tickDue        handshake.Instant
 	processedUntil []handshake.Instant
-	peers          []*peer
-	pairActions    handshakeActions
-	connActions    extendedActions
-	nextID         handshake.ID
+	// peers is indexed by rank. The entry of this rank is nil.
+	peers       []*peer
+	pairActions handshakeActions
+	connActions extendedActions
+	// nextID is the ID of the request posted last.
+	nextID handshake.ID
 	// deadlinePeers holds every peer with a deadline, and perhaps others.
 	deadlinePeers []*peer
 	drops         state.DropCounts // of packets from addresses that belong to no peer
@@ -76,12 +78,17 @@ type pendingWork struct {
 	coalesced bool
 }
 
+// runState is a phase in the life of a core. Drain, Linger and Shutdown advance it; it never moves back.
 type runState uint8
 
 const (
+	// running: operations are accepted.
 	running runState = iota
+	// draining: new operations fail, and transfers in progress continue.
 	draining
+	// lingering: the core only answers packets that peers retransmit.
 	lingering
+	// closed: all operations have ended, and received packets are ignored.
 	closed
 )
 

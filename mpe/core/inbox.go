@@ -5,6 +5,7 @@ import "github.com/zrlmpi/zrlmpid/extended"
 // inbox holds the messages from a peer that have begun to arrive. Most messages consist of one packet and are complete
 // before the next message begins, so the map is rarely needed.
 type inbox struct {
+	// current is the message that was added last, until it is removed. others holds the earlier ones.
 	currentID extended.Message
 	current   *inbound // or nil
 	others    map[extended.Message]*inbound
@@ -20,6 +21,7 @@ func (b *inbox) add(num extended.Message, in *inbound) {
 	b.currentID, b.current = num, in
 }
 
+// find returns a message, or nil if it is not in the inbox, for example because it rests.
 func (b *inbox) find(num extended.Message) *inbound {
 	if b.current != nil && b.currentID == num {
 		return b.current

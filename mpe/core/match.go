@@ -76,6 +76,8 @@ func (x *matching) postRecv(request *Request) error {
 	return nil
 }
 
+// onPosted continues a receive after the search for a message: u is the match if ok is set; otherwise, the receive was
+// queued as h.
 func (x *matching) onPosted(request *Request, u *unexpected, ok bool, h match.Handle) {
 	if !ok {
 		request.handle = h
@@ -142,6 +144,8 @@ func (x *matching) restore(in *inbound) {
 	x.onArrived(in, request, ok, handle)
 }
 
+// onArrived continues a message after the search for a receive: r is the match if ok is set; otherwise, the message was
+// queued as handle.
 func (x *matching) onArrived(in *inbound, r *Request, ok bool, handle match.Handle) {
 	if ok {
 		r.handle = match.Handle{}

@@ -15,6 +15,7 @@ type Observer interface {
 	TransportError(rank int, err error)
 }
 
+// nopObserver takes the place of a nil Config.Observer, so that the core need not check for nil at each event.
 type nopObserver struct{}
 
 func (nopObserver) Dropped(int, int, Drop)    {}

@@ -14,7 +14,8 @@ type outbound struct {
 	// buf holds the payload. It is the engine's memory if ownsBuf is set, and the caller's otherwise.
 	buf     []byte
 	ownsBuf bool
-	used    bool
+	// used means that the slot holds a message.
+	used bool
 	// allSent means that the message's last byte has been sent.
 	allSent bool
 	// advertised means that the peer may be reading buf. forwarded means that the message is forwarded while it
@@ -47,6 +48,7 @@ func (o *outbound) noteSent(header *protocol.ExtHeader, length int64, now handsh
 
 // outbox holds the outgoing messages to a peer by their IDs.
 type outbox struct {
+	// slots holds each message at the index ID−1. free lists the IDs of the unused slots.
 	slots []outbound
 	free  []extended.ID
 	// unslotted holds messages whose IDs are not indexes of slots: messages sent with short headers that the peer did
@@ -76,6 +78,8 @@ func (b *outbox) addInternal(payload []byte, o *collective.Ordering) extended.ID
 	return id
 }
 
+// find returns a message. For a message that was sent with a short header and never retransmitted, which has no record,
+// it returns an empty one.
 func (b *outbox) find(id extended.ID) *outbound {
 	if id > extended.ID(len(b.slots)) {
 		if o := b.unslotted[id]; o != nil {

@@ -55,13 +55,15 @@ type peer struct {
 
 // peerCounts holds the counters that all profiles share. They count from the call of New.
 type peerCounts struct {
-	packetsOut                    [state.NumTypes]uint64
-	packetsIn, bytesIn, bytesOut  uint64
-	drops                         state.DropCounts
-	events                        state.EventCounts
-	sendsDone, recvsDone, failed  uint64
-	sentBytes, recvBytes          uint64 // payload of sendsDone and recvsDone
-	takenOver, takenOverRemaining uint64 // messages matched by a receive during their arrival
+	packetsOut                   [state.NumTypes]uint64
+	packetsIn, bytesIn, bytesOut uint64
+	drops                        state.DropCounts
+	events                       state.EventCounts
+	sendsDone, recvsDone, failed uint64
+	sentBytes, recvBytes         uint64 // payload of sendsDone and recvsDone
+	// takenOver counts the messages that a receive matched while they were arriving, and takenOverRemaining their bytes
+	// that were still missing then.
+	takenOver, takenOverRemaining uint64
 }
 
 // link is the interface to a peer's state machine, which depends on the profile. handshakeLink implements it for the
@@ -107,6 +109,7 @@ type link interface {
 	// messages from the peer have matched.
 	sendWaits(yield func(*Waiting) bool)
 	recvWaits(yield func(*Waiting) bool)
+	// addCounters and snapshot fill in the parts of a report that only the link knows.
 	addCounters(c *state.PeerCounters)
 	snapshot(s *state.Peer, now handshake.Instant)
 }
@@ -157,6 +160,7 @@ func (e *Core) CheckRank(rank int) error {
 	return nil
 }
 
+// countReceived counts a packet, of which b was received. If more of it is elsewhere, the caller adds that to bytesIn.
 func (p *peer) countReceived(b []byte) {
 	p.lastPacketAt = p.e.now
 	p.packetsIn++
@@ -173,6 +177,7 @@ func (p *peer) countDatagrams(bytes, each int) {
 // isSilent reports whether the peer was declared unreachable and has sent no packet since.
 func (p *peer) isSilent() bool { return p.unreachableAt > 0 && p.lastPacketAt < p.unreachableAt }
 
+// countSent counts a packet, header included. A packet that the network then refuses counts as sent and lost.
 func (p *peer) countSent(t protocol.Type, bytes int) {
 	p.packetsOut[t]++
 	p.bytesOut += uint64(bytes)

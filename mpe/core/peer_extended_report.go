@@ -66,6 +66,8 @@ func (l *extendedLink) recvWaits(yield func(*Waiting) bool) {
 	}
 }
 
+// addCounters implements link. The state machine counts payload only, so it adds the headers. Packets with short
+// headers count as if their headers were long.
 func (l *extendedLink) addCounters(counters *state.PeerCounters) {
 	st := l.conn.Stats()
 	counters.Extended = true

@@ -74,6 +74,8 @@ func (l *handshakeLink) touchedPair() *handshake.Pair {
 	return l.pair
 }
 
+// receive implements link. After a restart of this process, a datagram may belong to a message that the previous
+// process cleared; such a message is matched first (Offer).
 func (l *handshakeLink) receive(packet *RxPacket) {
 	p, core := l.p, l.p.e
 	acts := core.pairActions.list[:0]
@@ -345,6 +347,8 @@ func (l *handshakeLink) sendDone(act handshake.Action) {
 	l.nextSend()
 }
 
+// recvDone completes the receive in the pair. The message of a detached receive becomes an unexpected message, unless
+// it is to be dropped.
 func (l *handshakeLink) recvDone(act handshake.Action) {
 	p, core, request := l.p, l.p.e, l.receiving
 	l.receiving = nil
@@ -402,6 +406,8 @@ func (l *handshakeLink) cancel(r *Request) bool {
 	return l.cancelRecv(r)
 }
 
+// cancelSend cancels a send that is queued, or whose DATA the pair has not begun to send. If the program that posted
+// the send no longer exists, the send in the pair continues instead, because a deployed node may wait for its DATA.
 func (l *handshakeLink) cancelSend(request *Request) bool {
 	core := l.p.e
 	if l.sendQueue.remove(func(queued *Request) bool { return queued == request }) {
@@ -420,6 +426,8 @@ func (l *handshakeLink) cancelSend(request *Request) bool {
 	return ok
 }
 
+// cancelRecv cancels a receive whose sender is not cleared. If the calling program no longer exists, it also tries to
+// revoke the CLEAR_TO_SEND.
 func (l *handshakeLink) cancelRecv(r *Request) bool {
 	if !l.touchedPair().CancelRecv(r.id) {
 		return l.p.e.callerGone && l.revokeRecv(r)
@@ -429,6 +437,7 @@ func (l *handshakeLink) cancelRecv(r *Request) bool {
 	return true
 }
 
+// detach implements link. A copy of the request takes its place in the pair, because the caller may reuse the original.
 func (l *handshakeLink) detach(request *Request, keep KeepFunc, drop bool) {
 	own := &Request{
 		kind: request.kind, peer: request.peer, p: request.p, tag: request.tag, comm: request.comm,
@@ -449,6 +458,7 @@ func (l *handshakeLink) detach(request *Request, keep KeepFunc, drop bool) {
 	}
 }
 
+// abort implements link. If everything is set, the queue is empty: Drain has already aborted its sends.
 func (l *handshakeLink) abort(err error, everything bool) {
 	if !everything {
 		for r := l.sendQueue.pop(); r != nil; r = l.sendQueue.pop() {
@@ -483,6 +493,7 @@ func (l *handshakeLink) reset() {
 	l.perform(nil)
 }
 
+// deadEnd implements link. The check avoids a non-nil error that contains a nil *handshake.DeadEndError.
 func (l *handshakeLink) deadEnd() error {
 	if err := l.pair.DeadEnd(); err != nil {
 		return err

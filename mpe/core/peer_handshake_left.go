@@ -52,6 +52,7 @@ func (l *handshakeLink) detachSend(r *Request) bool {
 	return true
 }
 
+// expectReply notes that a deployed node may answer a program that no longer exists.
 func (l *handshakeLink) expectReply() {
 	if l.isDeployed() {
 		l.leftover.replies, l.leftover.since = 1, l.p.e.now

@@ -16,8 +16,10 @@ func (l *handshakeLink) pendingLoad() (sends int, moving bool) {
 	return sends, sendTransfers(wait) || recvTransfers(r)
 }
 
+// sendTransfers reports whether a send's DATA may be in flight, so that only its ACK is missing.
 func sendTransfers(w handshake.Wait) bool { return w.State == handshake.WaitAck }
 
+// recvTransfers reports whether the sender of a receive's message is cleared, so that DATA may be in flight.
 func recvTransfers(w handshake.Wait) bool {
 	return w.State == handshake.WaitData || w.State == handshake.Receiving
 }
@@ -50,6 +52,7 @@ func (l *handshakeLink) recvWaits(yield func(*Waiting) bool) {
 	}
 }
 
+// addCounters implements link. It counts DATA by datagrams, and not by messages as countSent does.
 func (l *handshakeLink) addCounters(counters *state.PeerCounters) {
 	p := l.p
 	counters.PacketsOut = p.packetsOut

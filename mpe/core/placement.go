@@ -62,6 +62,7 @@ func revokePlacement(r *Request) {
 	}
 }
 
+// revokeFor removes a receive from the placement in use and from the one to be set at the end of the event.
 func (p *peer) revokeFor(request *Request) {
 	l := &p.placement
 	if l.next.req == request {

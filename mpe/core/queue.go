@@ -4,6 +4,7 @@ import "slices"
 
 // queue is a first-in-first-out queue.
 type queue[T any] struct {
+	// items[head:] are queued. pop moves them to the front once more than half of the slice is unused.
 	items []T
 	head  int
 }

@@ -45,6 +45,8 @@ var (
 		state.NumEvents))
 )
 
+// translate returns a table that maps each value of From to the value of To with the same name. It panics when the
+// program starts if To lacks a name, so that a new reason cannot be forgotten.
 func translate[From interface {
 	~uint8
 	fmt.Stringer

@@ -25,6 +25,7 @@ type Origin struct {
 type restState uint8
 
 const (
+	// restFree means that the record is unused.
 	restFree restState = iota
 	// restWaits means that the engine stores only the record of the send.
 	restWaits
@@ -66,8 +67,9 @@ type RestingSends struct {
 	pages     []*[restPage]restingSend
 	allocated uint32 // records allocated so far
 	free      uint32 // first free record, counted from 1, or 0
-	active    map[uint32]*Request
-	errs      map[uint32]error
+	// active holds the Requests of sends in state restActive, and errs the errors of sends in state restDone, by ref.
+	active map[uint32]*Request
+	errs   map[uint32]error
 }
 
 // record returns the record that a ref identifies. Refs are numbers counted from 1.

@@ -6,6 +6,7 @@ import "github.com/zrlmpi/zrlmpid/extended"
 // mostly duplicates.
 type discardBuffer struct{ buf []byte }
 
+// grow returns n bytes of the buffer. The next call may return the same bytes.
 func (s *discardBuffer) grow(n int) []byte {
 	if len(s.buf) < n {
 		s.buf = make([]byte, n)

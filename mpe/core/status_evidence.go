@@ -74,6 +74,8 @@ func (l *lastDrop) set(now handshake.Instant, of protocol.Profile, a *RxPacket, 
 	}
 }
 
+// snapshot describes the drop. It tries the peer's profile first and then the others, because a header that is valid in
+// another profile reveals a wrong configuration.
 func (l *lastDrop) snapshot(now handshake.Instant) *state.Drop {
 	if l == nil {
 		return nil

@@ -13,6 +13,8 @@ type bucket struct {
 }
 
 const (
+	// lanes is the number of FIFOs of a bucket that have a tag. lowBits and topBits are masks of the lowest and of the top
+	// bit of each lane.
 	lanes    = 5
 	laneBits = 12
 	lowBits  = 1 | 1<<laneBits | 1<<(2*laneBits) | 1<<(3*laneBits) | 1<<(4*laneBits)

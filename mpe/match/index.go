@@ -24,6 +24,7 @@ func (x *index) add(q *queue, i uint32, n *node) {
 	x.insertEntry(i, n)
 }
 
+// enterIndexes adds an entry to the indexes that exist; an index is built when it is first needed.
 func (q *queue) enterIndexes(i uint32, n *node) {
 	for _, x := range q.indexes {
 		if x != nil {

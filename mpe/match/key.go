@@ -35,6 +35,7 @@ func splitKey(key uint64) (source, tag int32) {
 	return int32(key >> 32), int32(uint32(key))
 }
 
+// classOf returns the class of a key. Only wildcards set the sign bits of the two halves.
 func classOf(key uint64) class {
 	return class(uint32(key)>>31 | uint32(key>>63)<<1)
 }

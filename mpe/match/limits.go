@@ -16,6 +16,7 @@ type Limits struct {
 	Unexpected int // messages in the UMQ
 }
 
+// limit returns the effective value of a field of Limits.
 func limit(n int) int {
 	switch {
 	case n <= 0:

@@ -9,9 +9,10 @@ type Matcher[R, M any] struct {
 	lastArrival uint64 // last number assigned to a message
 	lastPosting uint64 // last number assigned to a receive
 	lastTaken   uint64 // number of the queued message that a receive matched last
-	prqFull     *FullError
-	umqFull     *FullError
-	prq, umq    queue
+	// prqFull and umqFull are allocated in advance, so that rejecting an entry allocates nothing.
+	prqFull  *FullError
+	umqFull  *FullError
+	prq, umq queue
 }
 
 // New returns a Matcher with empty queues.
@@ -214,6 +215,7 @@ func (m *Matcher[R, M]) ProbeHandle(source, tag int32) (msg M, h Handle, ok bool
 	return m.UnexpectedAt(f.i)
 }
 
+// probe returns the message that a receive would match, or a head with index 0.
 func (m *Matcher[R, M]) probe(source, tag int32) (f head) {
 	if source < AnySource || tag < AnyTag || m.umq.length == 0 {
 		return f
@@ -239,6 +241,7 @@ func (m *Matcher[R, M]) matchPosted(key uint64) (r R, ok bool) {
 	return m.receives.take(f.i), true
 }
 
+// takeMessage removes a message from the UMQ. Its number remains available as TakenOrder until the next one is removed.
 func (m *Matcher[R, M]) takeMessage(f head) M {
 	m.lastTaken = f.n.seq
 	m.umq.take(f)

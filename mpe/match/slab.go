@@ -22,6 +22,7 @@ type link struct {
 	prev uint32 // in a head, the number of the tail ORed with headBit
 }
 
+// headBit marks the link of the oldest entry of a FIFO.
 const headBit = 1 << 31
 
 const (
@@ -36,6 +37,7 @@ type coldFields struct {
 	gen   uint32 // distinguishes entries restored with the same seq
 }
 
+// segment holds consecutive entries. It never moves, so pointers to nodes stay valid while the slab grows.
 type segment struct {
 	nodes [segLen]node
 	cold  [segLen]coldFields

@@ -62,6 +62,8 @@ func Subarray(sizes, subsizes, starts []int64, order Order, of *Type) (*Type, er
 // Grid describes how an array is distributed over a grid of processes, from the point of view of one rank. Each slice
 // has one entry per dimension.
 type Grid struct {
+	// The fields are the arguments of MPI_Type_create_darray, in its order: size, rank, array_of_gsizes,
+	// array_of_distribs, array_of_dargs, array_of_psizes and order.
 	Ranks, Rank   int64
 	Sizes         []int64
 	Distributions []Distribution

@@ -112,6 +112,7 @@ func Hvector(count, length, stride int64, of *Type) (*Type, error) {
 		stride, of)
 }
 
+// vector builds a type of count blocks of length elements each, whose beginnings are stride bytes apart.
 func vector(made Contents, count, length, stride int64, of *Type) (*Type, error) {
 	block, err := buildType(made, []piece{{length, 0, of}}, false)
 	if err != nil {
@@ -160,6 +161,7 @@ func HindexedBlock(length int64, displs []int64, of *Type) (*Type, error) {
 	return indexed(made, slices.Repeat([]int64{length}, len(displs)), displs, 1, of)
 }
 
+// indexed builds a type of blocks with the given lengths in elements, and displacements in units of unit bytes.
 func indexed(made Contents, lengths, displs []int64, unit int64, of *Type) (*Type, error) {
 	if len(lengths) != len(displs) {
 		return nil, fmt.Errorf("%w: %d lengths of blocks and %d displacements", ErrArgument, len(lengths), len(displs))
@@ -201,6 +203,7 @@ func Resized(of *Type, lb, extent int64) (*Type, error) {
 	return resized(of, lb, extent), nil
 }
 
+// resized returns a copy of a type with other bounds, which shares its layout.
 func resized(of *Type, lb, extent int64) *Type {
 	t := *of
 	t.name, t.contents, t.isLarge = "", Contents{CombinerResized, nil, []int64{lb, extent}, []*Type{of}}, false

@@ -18,6 +18,8 @@ func (t *Type) Unpack(memory unsafe.Pointer, count int64, packed []byte, from in
 	return t.transfer(packed, memory, count, from, false)
 }
 
+// transfer copies between packed and count elements in memory, from data byte from on. It returns the number of bytes
+// copied.
 func (t *Type) transfer(packed []byte, memory unsafe.Pointer, count, from int64, pack bool) int {
 	total := count * t.size
 	if from >= total {

@@ -167,6 +167,7 @@ func (c *Contents) partialElements(n int64) (elements int64, whole bool) {
 // overflow records whether a number has exceeded 64 bits.
 type overflow bool
 
+// mul returns a·b. On overflow, it returns 0 and sets o, so that a formula is checked once at its end.
 func (o *overflow) mul(a, b int64) int64 {
 	high, low := bits.Mul64(magnitude(a), magnitude(b))
 	if high != 0 || low > math.MaxInt64 {

@@ -44,6 +44,7 @@ type Peer struct {
 	Address, Kind, Profile string
 }
 
+// digest returns the key of the peer's record. A peer with another address or profile thus never gets its state.
 func (p Peer) digest() [digestLen]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q", p.Rank, p.Address, p.Kind, p.Profile))
 }
@@ -54,6 +55,8 @@ type Owner struct {
 	Address string
 }
 
+// fileName returns a name that is safe in any directory. Different owners may share one; the digest in the header
+// decides.
 func (o Owner) fileName() string {
 	address := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("0123456789abcdefghijklmnopqrstuvwxyz.", r) {
@@ -78,9 +81,12 @@ func (o Owner) encodeHeader(n int) []byte {
 
 // File is the file of a rank.
 type File struct {
+	// mapping is the content of the file, shared with the file system, so that stored records survive a crash of the
+	// process without a system call. entries is in the order of the peers passed to Open.
 	mapping []byte
 	dir     *privatedir.Dir
 	name    string
+	// created identifies the file, to detect that another process has replaced it.
 	created fs.FileInfo
 	entries []*Entry
 	// DiscardReason is the reason why the state of an earlier process is not used, nil if it is used.

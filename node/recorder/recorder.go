@@ -83,6 +83,8 @@ func (p *Plan) countPairs() int {
 	return n
 }
 
+// newRank divides the memory into rings: one for packets from unknown addresses, one for calls, and the others for the
+// peers. With little memory, several of these share a ring.
 func newRank(memory int, plan *Plan) *Rank {
 	pairs := plan.countPairs()
 	rank := &Rank{rank: plan.Rank, pairs: make([]*pair, len(plan.Peers)),
@@ -257,6 +259,7 @@ func (r *Rank) Call(call *mpe.Call) {
 	r.calls.mu.Unlock()
 }
 
+// recordForeign records the source address and the beginning of a packet whose source is not in the rank map.
 func (r *Rank) recordForeign(at handshake.Instant, packet *mpe.RxPacket) {
 	ring := &r.rings[0]
 	ring.mu.Lock()

@@ -70,6 +70,7 @@ func (c *copier) start(do func(*remoteReader) error, then func()) (*job, error) 
 	}
 }
 
+// run executes the jobs one by one. It stays in a job for as long as the system call blocks.
 func (c *copier) run() {
 	defer close(c.exited)
 	for j := range c.jobs {

@@ -49,9 +49,10 @@ type peer struct {
 type link struct {
 	peer *peer
 	conn *net.UnixConn
-	mem  []byte
-	out  writer
-	in   reader
+	// mem contains the rings out and in, their heads and the slots of adverts. The peer can change all of it at any time.
+	mem []byte
+	out writer
+	in  reader
 	// peerDoorbell is the peer's doorbell.
 	peerDoorbell doorbell
 	// ended is set once the peer writes nothing more into in.

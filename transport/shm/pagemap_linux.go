@@ -24,6 +24,8 @@ type pagemap struct {
 	pageLen uint64 // its length in bytes
 }
 
+// openPagemap opens the pagemap of a process. The kernel permits this only to a process that could trace it
+// (ptrace(2)).
 func openPagemap(pid int) (*pagemap, error) {
 	fd, err := unix.Open(fmt.Sprintf("/proc/%d/pagemap", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

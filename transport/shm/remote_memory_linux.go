@@ -25,6 +25,7 @@ type memoryID struct {
 	nonce nonce
 }
 
+// id returns the address and the value by which a peer recognizes this process.
 func (n *nonce) id() memoryID {
 	return memoryID{addr: uint64(uintptr(unsafe.Pointer(n))), nonce: *n}
 }

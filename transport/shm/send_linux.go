@@ -111,6 +111,7 @@ func (c *Conn) peer(rank int) (*peer, error) {
 	return c.peers[rank], nil
 }
 
+// sendError returns a SendError. Once the Conn is closed, its cause is always mpe.ErrTransportClosed.
 func (c *Conn) sendError(rank int, err error) error {
 	if c.closed.Load() {
 		err = mpe.ErrTransportClosed

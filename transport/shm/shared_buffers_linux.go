@@ -50,6 +50,8 @@ type sharedBuffer struct {
 	mem []byte
 }
 
+// newSharedBuffers creates this rank's buffer. The memory always has sharedSlots slots, which occupy pages only once
+// they are written, but the process maps only as many as fit in its address space.
 func newSharedBuffers(ranks int) (buffers *sharedBuffers, err error) {
 	buffers = &sharedBuffers{peerBuffers: make([]sharedBuffer, ranks), slots: affordableSlots(ranks)}
 	buffers.mapped = sharedData + buffers.slots*sharedSlotLen

@@ -90,6 +90,7 @@ func listen(cfg Config, poll bool) (*Conn, error) {
 	return conn, nil
 }
 
+// newConn returns a Conn with defaults applied, which has no goroutines and no connections yet.
 func newConn(cfg Config, ln *net.TCPListener) *Conn {
 	if cfg.Profile == nil {
 		cfg.Profile = func(int) protocol.Profile { return protocol.CloudFPGA }

@@ -120,6 +120,8 @@ type link struct {
 	reason error
 }
 
+// newLink returns the link for a connection that goroutines read. Only the extended profile has an outbox: packets of
+// the other profiles are written by their sender.
 func (c *Conn) newLink(p *peer, conn *net.TCPConn, stream net.Conn) *link {
 	l := &link{peer: p, conn: conn, stream: stream, from: remoteAddr(conn), closing: make(chan struct{}),
 		done: make(chan struct{})}

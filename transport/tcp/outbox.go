@@ -110,6 +110,7 @@ func (c *Conn) writeAll(l *link) {
 	}
 }
 
+// writeBlocks writes the n blocks that takeBlocks returned, under one deadline.
 func (c *Conn) writeBlocks(l *link, n int) error {
 	o := l.out
 	// WriteTo consumes its receiver.

@@ -107,6 +107,8 @@ func (c *Conn) Poll(batch []mpe.RxPacket, at *mpe.Placements) (int, error) {
 	return n, nil
 }
 
+// poll fills the batch: with packets that did not fit in the last batch, else with changes of links, else by reading. A
+// few links are read directly, because asking the epoll instance first would cost more.
 func (in *inbox) poll(batch []mpe.RxPacket) (n int) {
 	// Packets returned by the last poll may be overwritten from now on, but not packets returned by this one.
 	if l := in.backlogged; l != nil {

@@ -86,6 +86,8 @@ func (q *queue) pushBroken(p *peer, from netip.AddrPort, reason string) {
 	}
 }
 
+// add appends ev; the caller holds mu. Later payload of the peer may extend ev (appendToTail) until another event of
+// the peer follows.
 func (q *queue) add(ev event) {
 	if len(q.events) == cap(q.events) && q.head > 0 {
 		n := copy(q.events, q.events[q.head:])

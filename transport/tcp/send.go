@@ -63,6 +63,7 @@ func (c *Conn) send(rank int, header, payload []byte) error {
 	return nil
 }
 
+// write writes a packet, in pieces of at most writeLen bytes of payload with a deadline each.
 func (c *Conn) write(p *peer, l *link, header, payload []byte) error {
 	n := min(len(payload), writeLen)
 	p.sendParts = [2][]byte{header, payload[:n]}
@@ -89,6 +90,7 @@ func (c *Conn) write(p *peer, l *link, header, payload []byte) error {
 	return nil
 }
 
+// sendError returns a SendError. Once the Conn is closed, its cause is always mpe.ErrTransportClosed.
 func (c *Conn) sendError(rank int, err, last error) error {
 	if c.ctx.Err() != nil {
 		err = mpe.ErrTransportClosed

@@ -67,6 +67,7 @@ func (c *Conn) TLSFault(rank int) error {
 	return fault
 }
 
+// advice names the likely mistake in the configuration.
 func (e *TLSError) advice() string {
 	var op *net.OpError
 	var record tls.RecordHeaderError

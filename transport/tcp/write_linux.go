@@ -32,6 +32,8 @@ func (in *inbox) send(l *link, packets []mpe.Packet) int {
 	return n
 }
 
+// sendLocked implements send with the wire's lock held. It writes packets without copying them while the kernel accepts
+// all data, and queues copies of the rest.
 func (in *inbox) sendLocked(l *link, packets []mpe.Packet) (taken int, err error) {
 	w := l.wire
 	if w.out.closed {
@@ -246,6 +248,8 @@ func (in *inbox) checkProgress(l *link) {
 	}
 }
 
+// progressError handles the expiry of a wire's timer, with the wire's lock held. It returns os.ErrDeadlineExceeded if
+// the kernel has accepted nothing for the write timeout, and otherwise rearms the timer while data is queued.
 func (in *inbox) progressError(l *link) error {
 	o := &l.wire.out
 	o.timerRunning = false

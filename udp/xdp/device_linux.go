@@ -90,6 +90,8 @@ func (d *device) release(key deviceKey) {
 	}
 }
 
+// attach attaches the program to a device and opens a pool for each of its receive queues, with no socket yet. On
+// failure it undoes its steps.
 func attach(index int) (_ *device, err error) {
 	i, err := ethernetDevice(index)
 	if err != nil {
@@ -298,6 +300,8 @@ func (d *device) passed(slot int) uint64 {
 // loadUint64 loads a word that the kernel changes.
 func loadUint64(b []byte) uint64 { return atomic.LoadUint64((*uint64)(unsafe.Pointer(&b[0]))) }
 
+// close detaches the program before it closes the pools, so that all datagrams take the kernel's path again. It accepts
+// a partly opened device.
 func (d *device) close() {
 	if d.link != nil {
 		d.link.Close()

@@ -30,7 +30,7 @@ const maxHeaders = ethernetLen + ipv6Len + udpLen
 // empty datagram.
 type headers struct {
 	bytes [maxHeaders]byte
-	// len is the length of the headers. ip is the offset of the UDP header.
+	// len is the length of the headers, and udp the offset of the UDP header.
 	len, udp int
 	// pseudoSum is the checksum of the pseudo header without the length of the datagram, not yet folded.
 	pseudoSum uint64
@@ -101,9 +101,13 @@ func (h *headers) build(frame []byte, parts ...[]byte) int {
 type defect int
 
 const (
+	// sound: the frame has no defect.
 	sound defect = iota
+	// malformed: not UDP over IP without options, extensions or fragments, or a length is wrong.
 	malformed
+	// foreignMAC: the frame is not addressed to the device.
 	foreignMAC
+	// badChecksum: the checksum of the IPv4 header or of the datagram is wrong.
 	badChecksum
 )
 

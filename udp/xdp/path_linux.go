@@ -50,6 +50,8 @@ func Open(local netip.AddrPort, peers []netip.AddrPort) (udp.Path, error) {
 	return p, nil
 }
 
+// open opens a path without looking at packet filters. A path receives on all queues of its device, and sends on one,
+// which depends on its slot, so that the ranks of a device share the queues.
 func open(local netip.AddrPort, peers []netip.AddrPort) (_ *Path, err error) {
 	p := &Path{local: local}
 	defer func() {

@@ -31,6 +31,7 @@ type program struct {
 // slotKey is the key of a local address: an IPv6 or mapped IPv4 address and a port, both as on the wire.
 type slotKey [24]byte
 
+// newSlotKey returns the key of an address in the form in which the program builds it from the headers of a frame.
 func newSlotKey(addr netip.AddrPort) (k slotKey) {
 	ip := addr.Addr().As16()
 	copy(k[:], ip[:])

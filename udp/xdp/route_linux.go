@@ -120,6 +120,8 @@ func (r *routes) touch() {
 	}
 }
 
+// follow reads the tables after every change. It also reads them periodically: no change announces that a used
+// neighbour has become stale, or that the packet filter has rules.
 func (r *routes) follow() {
 	defer close(r.ended)
 	ticker := time.NewTicker(refreshInterval)
@@ -159,6 +161,8 @@ func (r *routes) read() {
 	}
 }
 
+// readTable makes a table from the kernel's current links, routes and neighbours. If the device has failed, the table
+// carries no peer.
 func (r *routes) readTable(peers []netip.AddrPort) *table {
 	l, err := r.handle.LinkByIndex(r.device)
 	if err == nil && len(l.Attrs().HardwareAddr) != macLen {

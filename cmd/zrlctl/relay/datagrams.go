@@ -26,6 +26,7 @@ type datagram struct {
 	bytes    []byte
 }
 
+// listenDatagrams binds all sockets before it relays anything. After an error, the caller must close the returned set.
 func listenDatagrams(relay *Relay) (socketSet, error) {
 	d := &datagrams{Relay: relay}
 	for rank := range relay.plan.Size() {
@@ -80,6 +81,7 @@ func (d *datagrams) readLoop(to int, conn *net.UDPConn) {
 	}
 }
 
+// relay applies the impairments to a datagram. It copies b before it alters or delays the datagram.
 func (d *datagrams) relay(from, to int, b []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

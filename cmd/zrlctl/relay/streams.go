@@ -23,6 +23,7 @@ type streams struct {
 	cancel context.CancelFunc
 }
 
+// listenStreams binds all listeners before it accepts any connection. Errors are as in listenDatagrams.
 func listenStreams(relay *Relay) (socketSet, error) {
 	s := &streams{Relay: relay}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -139,6 +139,7 @@ func (n *Network) HasSpace() bool { return n.hasSpace(&n.udp) }
 // HasSpaceTCP reports whether another chunk fits, in which case DeliverTCP may be called.
 func (n *Network) HasSpaceTCP() bool { return n.hasSpace(&n.tcp) }
 
+// hasSpace reports whether a datagram of maximum length fits into both the simulator's FIFOs and the next step.
 func (n *Network) hasSpace(s *streams) bool {
 	most := lineCount(s.maxLen)
 	return n.fault == nil && s.state.Lines+s.newLines+uint32(most) <= n.fifoLines &&

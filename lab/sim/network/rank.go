@@ -40,6 +40,7 @@ type rank struct {
 	flow         flow
 }
 
+// postedRecv is a posted receive from a peer. number is the number of its step.
 type postedRecv struct{ peer, number int }
 
 // waiter is a rank whose step waits until another rank has made count publications.
@@ -233,6 +234,8 @@ func (r *rank) transmit(p *message, number int) {
 	r.enqueueWork(item{kind: itemSend, cost: p.link().processorTime(p.bytes), number: number, message: p})
 }
 
+// send sends n bytes: at once up to the link's eager limit, and after a request otherwise. The step of an eager message
+// is complete when the message departs, and that of any other when it is acknowledged.
 func (r *rank) send(to *rank, n, number int) {
 	msg := r.machine.newMessage(kindEager, r, to, n)
 	if n <= msg.link().Eager {
@@ -290,6 +293,7 @@ func (r *rank) receive(msg *message) {
 	}
 }
 
+// match gives a message to the oldest receive posted for its sender. Tags are not simulated.
 func (r *rank) match(msg *message) {
 	i := slices.IndexFunc(r.posted, func(q postedRecv) bool { return q.peer == msg.from.number })
 	if i < 0 {
@@ -356,6 +360,7 @@ func (r *rank) requestData() {
 	}
 }
 
+// onFlowMessage handles a message of a flow. A rank forwards each piece as it comes, without waiting for the next one.
 func (r *rank) onFlowMessage(p *message) {
 	f, k, n := &r.flow, p.kind, p.bytes
 	p.release()

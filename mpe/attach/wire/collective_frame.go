@@ -137,6 +137,7 @@ func (c *Call) CollCall() coll.Call {
 func clampInt(n uint64) int { return int(min(n, math.MaxInt)) }
 
 const (
+	// sizeLen is the length of a block's size in a description, and MemberLen that of a member's rank, in bytes.
 	sizeLen   = 8
 	MemberLen = 4
 	// AlignLen is the number of bytes to a multiple of which a description is padded, so that the numbers after it are

@@ -100,6 +100,8 @@ func SaturatingAdd(a, b uint64) uint64 {
 	return math.MaxUint64
 }
 
+// saturatingMul returns a·b, or the largest number on overflow. The factors come from frames, and the limits reject the
+// result.
 func saturatingMul(a, b uint64) uint64 {
 	if high, low := bits.Mul64(a, b); high == 0 {
 		return low

@@ -242,6 +242,8 @@ func (d *details) errorFields() (fields []reflect.Value) {
 	return fields
 }
 
+// detailsOf collects the structured errors in err. Fields whose error type can be encoded are filled by reflection; the
+// others are converted one by one.
 func detailsOf(err error) (d details) {
 	if e, ok := errors.AsType[*mpe.WaitError](err); ok {
 		d.Wait = &waitDetails{Wait: e.Wait, Queued: e.Queued, InTransfer: e.InTransfer}

@@ -171,6 +171,8 @@ func peerFlags(p *mpe.PeerInfo) []*bool {
 	return []*bool{&p.Words, &p.NoTags, &p.SmallTags, &p.NoComms, &p.NoLength, &p.NoEmpty}
 }
 
+// AppendPeer appends a PEER frame: rank, flags, and three texts, each of at most 255 bytes after a byte with its
+// length.
 func AppendPeer(b []byte, rank int, p mpe.PeerInfo) []byte {
 	var flags uint32
 	for i, set := range peerFlags(&p) {
@@ -268,6 +270,7 @@ func appendMatch(b []byte, peer, tag int, comm uint32) []byte {
 	return Order.AppendUint32(b, comm)
 }
 
+// readMatch is the inverse of appendMatch. Wildcards are negative, so peer and tag are signed.
 func readMatch(b []byte) (peer, tag int, comm uint32) {
 	return int(int32(Order.Uint32(b))), int(int32(Order.Uint32(b[4:]))), Order.Uint32(b[8:])
 }
@@ -324,6 +327,7 @@ func AbortFrame(id uint64, cause error) []byte {
 	return append(Order.AppendUint64(b, sentinelSet(cause)), text...)
 }
 
+// ReadAbort reads ABORT. The cause is an *Error, in which errors.Is finds the program's sentinels.
 func (r *Reader) ReadAbort() (id uint64, cause error, err error) {
 	if id, err = r.ReadID(); err != nil {
 		return 0, nil, err

@@ -97,6 +97,8 @@ func (o *Outbox) push(it Item, canWrite bool) bool {
 	return true
 }
 
+// writeNow writes until all items are written or the connection accepts no more. Who writes the rest depends on the
+// connection: the poller of the ring, or Run.
 func (o *Outbox) writeNow() {
 	for !o.write(false) {
 		if !o.deferToPoll() {
@@ -285,6 +287,7 @@ type fifo struct {
 
 func (q *fifo) len() int { return len(q.items) - q.head }
 
+// push appends an item. It reuses the memory before head once that is most of the slice.
 func (q *fifo) push(it Item) {
 	if q.head > 64 && q.head > len(q.items)/2 { // q.items is mostly unused
 		n := copy(q.items, q.items[q.head:])

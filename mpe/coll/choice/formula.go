@@ -13,6 +13,7 @@ var (
 	memoryLink  = Link{Alpha: 1000, Beta: 0.1}
 )
 
+// reduceGamma is the assumed time for reducing a byte, in ns.
 const reduceGamma = 0.3
 
 // publishAlpha is the cost of publishing in a shared buffer, relative to the cost of a message in shared memory. It is

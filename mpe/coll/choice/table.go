@@ -69,6 +69,8 @@ func New(rows map[Class]Rows) *Table {
 	return table
 }
 
+// add adds copies of rows. It drops algorithms that this version does not know, so that tables of other versions can be
+// used.
 func (c *class) add(from *Rows) {
 	c.link = from.Link
 	for _, row := range from.Rows {
@@ -219,6 +221,8 @@ func (t *Table) Hash() uint64 {
 	return t.hash
 }
 
+// computeHash returns a hash of everything that can affect a choice. Ranks compare it to detect that their tables
+// differ.
 func (t *Table) computeHash() uint64 {
 	h := fnv.New64a()
 	number := func(n uint64) { h.Write(binary.LittleEndian.AppendUint64(nil, n)) } // never fails

@@ -35,6 +35,7 @@ type dataMemory struct {
 	op   func(inout, in []byte)
 }
 
+// view returns n bytes of a rank's buffer. A Blank buffer has 0 bytes.
 func (m *dataMemory) view(rank int, at coll.Loc, n int) ([]byte, error) {
 	data := &m.data[rank]
 	var b []byte
@@ -70,6 +71,8 @@ func (m *dataMemory) move(fromRank int, from coll.Loc, rank int, into coll.Loc, 
 	return nil
 }
 
+// reduce combines step.From of one rank with step.Into of another. In a StepReduceRight, the operands are exchanged,
+// for operations that are not commutative; the contents of From are then lost.
 func (m *dataMemory) reduce(fromRank, rank int, step *coll.Step) error {
 	from, err := m.view(fromRank, step.From, step.Len)
 	if err != nil {

@@ -20,6 +20,8 @@ type byteState struct{ writer, readers int32 }
 // reader is a reader of a byte, linked to the previous reader.
 type reader struct{ step, next int32 }
 
+// check returns an error for the first step that conflicts with an earlier one. Its time grows with the number of bytes
+// accessed, and its memory with the square of the number of steps.
 func (h *hazards) check(rank int, program *Program) error {
 	n := len(program.Steps)
 	words := (n + 63) / 64

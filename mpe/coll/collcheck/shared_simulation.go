@@ -15,6 +15,7 @@ type sharedSimulation struct {
 	mem   memory
 }
 
+// sharer is a rank in a sharedSimulation. next is the index of its next step.
 type sharer struct {
 	*Program
 	rank, next int
@@ -89,6 +90,8 @@ func (p *sharer) ready(w *sharedSimulation) bool {
 	return true
 }
 
+// step executes a step. An await takes over the clock of the publication, which makes all steps before that publication
+// known to the waiting rank.
 func (w *sharedSimulation) step(p *sharer, s *coll.Step) error {
 	if s.After != [3]int{} {
 		return fmt.Errorf("it names steps to wait for in a schedule that is in order")

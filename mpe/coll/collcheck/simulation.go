@@ -148,6 +148,7 @@ func (w *simulation) pass() (any bool) {
 	return any
 }
 
+// wake queues a rank whose next steps may have become possible. A rank is queued at most once.
 func (w *simulation) wake(p *process) {
 	if !p.woken {
 		p.woken = true

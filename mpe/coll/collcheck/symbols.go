@@ -39,6 +39,7 @@ func newSets(ranks int) sets {
 		unions: map[[2]uint32]uint32{}}
 }
 
+// numberOf returns the number of a set, so that two sets are equal if their numbers are. It keeps set.
 func (s *sets) numberOf(set []uint64) uint32 {
 	key := make([]byte, 0, 8*s.words)
 	for _, w := range set {
@@ -100,6 +101,7 @@ func (s *sets) union(left, right uint32, ordered bool) (uint32, error) {
 	return n, nil
 }
 
+// errUnwritten is the error of reads that dataMemory cannot detect, because memory there always has a value.
 var errUnwritten = errors.New("reads bytes that were never written")
 
 // view returns n bytes of a buffer.
@@ -114,6 +116,7 @@ func (m *symbols) view(rank int, at coll.Loc, n int) ([]symbol, error) {
 	return b[at.Off : at.Off+n], nil
 }
 
+// move implements memory. Unlike that of dataMemory, it rejects reads of unwritten bytes and writes to a send buffer.
 func (m *symbols) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n int) error {
 	if from.Buf == coll.Blank && into.Buf == coll.Blank {
 		return nil
@@ -141,6 +144,8 @@ func (m *symbols) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 	return nil
 }
 
+// reduce implements memory. Two bytes may be combined only if they are the same byte of the contributions of disjoint
+// sets of ranks.
 func (m *symbols) reduce(fromRank, rank int, step *coll.Step) error {
 	from, err := m.view(fromRank, step.From, step.Len)
 	if err != nil {

@@ -16,6 +16,8 @@ func locationFunc[T scalar](o Op) Func {
 	return nil
 }
 
+// greatestAt implements MaxLoc. Of equal values, the lower index is the result, as MPI requires. A number takes
+// precedence over NaN.
 func greatestAt[T scalar](inout, in []pair[T]) {
 	for i, x := range in[:len(inout)] {
 		y := &inout[i]
@@ -26,6 +28,7 @@ func greatestAt[T scalar](inout, in []pair[T]) {
 	}
 }
 
+// leastAt implements MinLoc, with the same rules.
 func leastAt[T scalar](inout, in []pair[T]) {
 	for i, x := range in[:len(inout)] {
 		y := &inout[i]

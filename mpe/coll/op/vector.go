@@ -49,6 +49,7 @@ func aligned[T any](b []byte) bool {
 	return uintptr(unsafe.Pointer(&b[0]))%unsafe.Alignof(zero) == 0
 }
 
+// numberFunc returns the function for an operation that is defined on all numbers, including complex ones, or nil.
 func numberFunc[T number](o Op) Func {
 	switch o {
 	case Sum:
@@ -59,6 +60,7 @@ func numberFunc[T number](o Op) Func {
 	return nil
 }
 
+// orderedFunc adds the operations that compare numbers.
 func orderedFunc[T scalar](o Op) Func {
 	switch o {
 	case Max:
@@ -69,6 +71,7 @@ func orderedFunc[T scalar](o Op) Func {
 	return numberFunc[T](o)
 }
 
+// integerFunc adds the logical and bitwise operations, and faster sums of small integers.
 func integerFunc[T integer](o Op) Func {
 	var zero T
 	switch o {
@@ -119,6 +122,7 @@ func prod[T number](inout, in []T) {
 	}
 }
 
+// greatest implements Max. As in Go's max, NaN is greater than any number.
 func greatest[T scalar](inout, in []T) {
 	for len(inout) >= 8 && len(in) >= 8 {
 		a, b := (*[8]T)(inout), (*[8]T)(in)
@@ -131,6 +135,7 @@ func greatest[T scalar](inout, in []T) {
 	}
 }
 
+// least implements Min. As in Go's min, NaN is less than any number.
 func least[T scalar](inout, in []T) {
 	for len(inout) >= 8 && len(in) >= 8 {
 		a, b := (*[8]T)(inout), (*[8]T)(in)
