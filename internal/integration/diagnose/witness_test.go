@@ -265,7 +265,7 @@ func (c *cluster) looksLike(other *cluster) bool {
 
 // variants lists changes to a cluster, for witnesses of a cause that the clusters of other seeds do not produce.
 var variants = []func(c *cluster, p *diagnosis.Possibility){(*cluster).exchange, (*cluster).sync, (*cluster).pause,
-	(*cluster).askBefore, (*cluster).loseAcks}
+	(*cluster).askBefore}
 
 // change replaces the calls of each round of a node's program.
 func (n *node) change(replace func(round int, list []step) []step) {
@@ -320,22 +320,6 @@ func (c *cluster) askBefore(p *diagnosis.Possibility) {
 	pair := c.pairOf(p)
 	c.asksBefore = pair[0]
 	pair[1].pause(0, waited+100*time.Millisecond)
-}
-
-// loseAcks makes the network lose up to four ACKs in a row between the two ranks of a cause. Ranks recover from that, so
-// it is not a fault.
-func (c *cluster) loseAcks(p *diagnosis.Possibility) {
-	pair := c.pairOf(p)
-	passed, lost := c.rng.IntN(10), 1+c.rng.IntN(4)
-	c.fates = append(c.fates, func(d *datagram) {
-		if d.kind != protocol.Ack || !c.between(d, pair[0].rank, pair[1].rank) {
-			return
-		}
-		if passed--; passed < 0 && lost > 0 {
-			lost--
-			d.lost = true
-		}
-	})
 }
 
 // pairOf returns the two ranks of a cause in random order.
@@ -454,6 +438,22 @@ func suspicions() (list []injection) {
 	atPacket("restarted seconds later", faultRestarted, 50*time.Microsecond, func(n *node) {
 		n.kill()
 		n.c.after(time.Duration(500+n.c.rng.IntN(7000))*time.Millisecond, n.restart)
+	})
+	// Ranks recover from the loss of ACKs, which delays the computation.
+	add("computes after a send with lost ACKs", func(c *cluster) (truth, bool) {
+		rank, lost := any(c), 1+c.rng.IntN(3)
+		p := c.nodes[rank].program
+		change(c, rank, func(s *step) bool { return message(s) && !s.receives }, func(s *step) {
+			p.calls = []step{{computes: forever}}
+			peer := s.peer
+			c.fates = append(c.fates, func(d *datagram) {
+				if lost > 0 && c.between(d, peer, rank) && d.kind == protocol.Ack {
+					lost--
+					d.lost = true
+				}
+			})
+		})
+		return truth{fault: faultComputes, rank: rank, other: -1}, !c.kind.extended
 	})
 	add("other peer of a node", func(c *cluster) (truth, bool) {
 		rank := any(c)
