@@ -172,7 +172,8 @@ func TestCommands(t *testing.T) {
 			stdout: `^\{"error":".*timed out after 30 ms","kind":"timeout","exit":4\}\n$`,
 			stderr: `timed out after 30 ms`},
 
-		{args: "reset 1"},
+		{args: "reset 1", stdout: `^rank 1 is reset for the lowest host rank of the daemon\n$`},
+		{args: "reset 1 --from 0", stdout: `^rank 1 is reset for rank 0 of the daemon\n$`},
 		{args: "reset 1 --json", stdout: `"reset": 1`},
 		{args: "version --json", stdout: `"version": `},
 		{args: "reset 9", code: exitFailure, stderr: `no such peer`},
@@ -247,7 +248,7 @@ func TestStatusText(t *testing.T) {
 	}
 	const want = `WAITING RANKS
     AGE  RANK     PEER  WHAT
-  3.0 s     0  →  1     rank 0 waits for CLEAR_TO_SEND from rank 1, 2 retransmissions, 5 messages queued behind it
+  3.0 s     0  →  1     rank 0 waits for CLEAR_TO_SEND from rank 1 (2 retransmissions, 5 messages queued behind it)
 CAUSES
   Rank 0 has waited 3.0 s to send 0 bytes to rank 1: rank 1, an FPGA, is in a dead end: never acknowledged
     evidence: never acknowledged
