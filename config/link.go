@@ -157,6 +157,25 @@ func (o *LinkOptions) ApplyTo(base Link) Link {
 	return base
 }
 
+// Options returns the options that a link of this profile and transport uses.
+func (l *Link) Options() LinkOptions {
+	o := LinkOptions{
+		Profile: new(Profile(l.Profile)), Transport: &l.Transport, Deadlines: DeadlineOptions{Ack: &l.Deadlines.Ack},
+		WarnAfter: &l.WarnAfter,
+	}
+	if l.Transport == TransportUDP {
+		o.Path, o.MaxDatagram = &l.Path, &l.MaxDatagram
+	}
+	if l.Profile == protocol.Extended {
+		o.EagerLimit, o.EagerCredit = &l.EagerLimit, &l.EagerCredit
+		return o
+	}
+	o.OnPartial, o.MaxMessageWords = &l.OnPartial, &l.MaxMessageWords
+	o.Pace = PaceOptions{PerDatagram: &l.Pace.PerDatagram, OverWords: &l.Pace.OverWords}
+	o.Deadlines.Clear, o.Deadlines.Data = &l.Deadlines.Clear, &l.Deadlines.Data
+	return o
+}
+
 // override sets a value if the configuration contains the option.
 func override[T any](value *T, with *T) {
 	if with != nil {

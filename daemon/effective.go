@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/zrlmpi/zrlmpid/config"
+)
+
+// EffectiveDefaults returns the values of those defaults that depend on the host or on both ranks of a link, as YAML
+// comments: the text of config.Config.YAML does not contain these defaults.
+func (d *Daemon) EffectiveDefaults() (string, error) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "# limits.attached_bytes on this host: %v\n", config.Size(d.attachedBytes))
+	for _, rank := range d.ranks {
+		for remote, link := range rank.Links() {
+			if remote == rank.cfg.Rank {
+				continue
+			}
+			var node yaml.Node
+			if err := node.Encode(link.Options()); err != nil {
+				return "", fmt.Errorf("link of rank %d to rank %d: %w", rank.cfg.Rank, remote, err)
+			}
+			node.Style = yaml.FlowStyle
+			options, err := yaml.Marshal(&node)
+			if err != nil {
+				return "", fmt.Errorf("link of rank %d to rank %d: %w", rank.cfg.Rank, remote, err)
+			}
+			fmt.Fprintf(&text, "# link of rank %d to rank %d: %s\n", rank.cfg.Rank, remote,
+				strings.Join(strings.Fields(string(options)), " "))
+		}
+	}
+	return text.String(), nil
+}
