@@ -191,6 +191,8 @@ func TestCommands(t *testing.T) {
 		{args: "recv 1 --timeout 3", code: exitUsage, stderr: `--timeout "3": must be a time with its unit`},
 		{args: "decode x.pcap --socket " + socket, code: exitUsage, stderr: `decode: there is no flag --socket`},
 		{args: "help send", stdout: `(?s)Flags:.*--socket`},
+		{args: "help decode", stdout: `--port ports +ports that carry ZRLMPI \(default 2718 to 2845\)\n`},
+		{args: "help analyze", stdout: `--port ports +ports that carry ZRLMPI \(default 2718 to 2845\)\n`},
 	} {
 		code, stdout, stderr := zrlctl(t, tt.stdin, append([]string{"--socket", socket}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) ||

@@ -52,6 +52,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 	fl.IntVar(&options.Seed, "seed", 0, "seed of the losses of the first round; each further round uses the next number")
 	fl.Float64SliceVar(&options.RTTs, "rtt", nil, "round trips of the part loss, in milliseconds (default 2,20,100)")
 	fl.Float64SliceVar(&options.Losses, "loss", nil, "losses of the part loss, in percent (default 0,0.1,1,5)")
+	fl.Lookup("rtt").DefValue, fl.Lookup("loss").DefValue = "", "" // pflag would print []
 	fl.IntSliceVar(&options.MTUs, "mtu", nil, "MTUs of the part mtu (default 1280,9000)")
 	fl.StringSliceVar(&options.Only, "only", nil, "measure these sides only, of tcp-cubic,extended-udp,extended-tcp")
 	cmd.AddCommand(a.goodputShowCommand())
