@@ -2,7 +2,10 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -157,8 +160,19 @@ func (o *LinkOptions) ApplyTo(base Link) Link {
 	return base
 }
 
-// Options returns the options that a link of this profile and transport uses.
-func (l *Link) Options() LinkOptions {
+// YAML returns the options that a link of this profile and transport uses, as a YAML mapping in one line.
+func (l *Link) YAML() (string, error) {
+	var node yaml.Node
+	if err := node.Encode(l.options()); err != nil {
+		return "", err
+	}
+	node.Style = yaml.FlowStyle
+	text, err := yaml.Marshal(&node)
+	return strings.Join(strings.Fields(string(text)), " "), err
+}
+
+// options returns the options that a link of this profile and transport uses.
+func (l *Link) options() LinkOptions {
 	o := LinkOptions{
 		Profile: new(Profile(l.Profile)), Transport: &l.Transport, Deadlines: DeadlineOptions{Ack: &l.Deadlines.Ack},
 		WarnAfter: &l.WarnAfter,

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/zrlmpi/zrlmpid/config"
 )
 
@@ -19,17 +17,11 @@ func (d *Daemon) EffectiveDefaults() (string, error) {
 			if remote == rank.cfg.Rank {
 				continue
 			}
-			var node yaml.Node
-			if err := node.Encode(link.Options()); err != nil {
-				return "", fmt.Errorf("link of rank %d to rank %d: %w", rank.cfg.Rank, remote, err)
-			}
-			node.Style = yaml.FlowStyle
-			options, err := yaml.Marshal(&node)
+			options, err := link.YAML()
 			if err != nil {
 				return "", fmt.Errorf("link of rank %d to rank %d: %w", rank.cfg.Rank, remote, err)
 			}
-			fmt.Fprintf(&text, "# link of rank %d to rank %d: %s\n", rank.cfg.Rank, remote,
-				strings.Join(strings.Fields(string(options)), " "))
+			fmt.Fprintf(&text, "# link of rank %d to rank %d: %s\n", rank.cfg.Rank, remote, options)
 		}
 	}
 	return text.String(), nil
