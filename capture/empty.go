@@ -22,12 +22,13 @@ func (r *Report) ExplainEmpty() string {
 func (s *Stats) ExplainEmpty() string {
 	switch {
 	case s.Packets == 0:
-		return "the recording has no packets: check the interface and the filter of the recorder"
+		return "the recording has no packets: record while the ranks exchange messages; zrlctl capture and trace record " +
+			"messages within a host only with record.shared_memory; of tcpdump, check the interface and the filter"
 	case s.Units == 0:
 		return fmt.Sprintf("all %s were ignored (%s): %s", formatCount(s.Packets, "packet"),
 			strings.Join(s.SkippedReasons(), ", "), s.ignoredAdvice())
 	}
-	return fmt.Sprintf("none of %s is one of ZRLMPI: give the ports of the ranks with --port, or the other --profile",
+	return fmt.Sprintf("none of %s is a ZRLMPI packet: give the ports of the ranks with --port, or their --profile",
 		formatCount(s.Packets, "packet"))
 }
 

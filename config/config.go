@@ -69,7 +69,7 @@ type Limits struct {
 	Posted int `yaml:"posted"`
 	// AttachedBytes limits the memory, in bytes, that the operations of all attached programs may use together. 0 means
 	// half of the memory available to the daemon.
-	AttachedBytes Size `yaml:"attached_bytes"`
+	AttachedBytes Size `yaml:"attached_bytes,omitempty"`
 }
 
 // Values of Log.

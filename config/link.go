@@ -2,7 +2,10 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -155,6 +158,36 @@ func (o *LinkOptions) ApplyTo(base Link) Link {
 	override(&base.Deadlines.Data, o.Deadlines.Data)
 	override(&base.WarnAfter, o.WarnAfter)
 	return base
+}
+
+// YAML returns the options that a link of this profile and transport uses, as a YAML mapping in one line.
+func (l *Link) YAML() (string, error) {
+	var node yaml.Node
+	if err := node.Encode(l.options()); err != nil {
+		return "", err
+	}
+	node.Style = yaml.FlowStyle
+	text, err := yaml.Marshal(&node)
+	return strings.Join(strings.Fields(string(text)), " "), err
+}
+
+// options returns the options that a link of this profile and transport uses.
+func (l *Link) options() LinkOptions {
+	o := LinkOptions{
+		Profile: new(Profile(l.Profile)), Transport: &l.Transport, Deadlines: DeadlineOptions{Ack: &l.Deadlines.Ack},
+		WarnAfter: &l.WarnAfter,
+	}
+	if l.Transport == TransportUDP {
+		o.Path, o.MaxDatagram = &l.Path, &l.MaxDatagram
+	}
+	if l.Profile == protocol.Extended {
+		o.EagerLimit, o.EagerCredit = &l.EagerLimit, &l.EagerCredit
+		return o
+	}
+	o.OnPartial, o.MaxMessageWords = &l.OnPartial, &l.MaxMessageWords
+	o.Pace = PaceOptions{PerDatagram: &l.Pace.PerDatagram, OverWords: &l.Pace.OverWords}
+	o.Deadlines.Clear, o.Deadlines.Data = &l.Deadlines.Clear, &l.Deadlines.Data
+	return o
 }
 
 // override sets a value if the configuration contains the option.

@@ -103,7 +103,7 @@ func (c *Config) ApplyEnv(lookup func(string) (string, bool)) error {
 }
 
 // YAML returns the configuration as the text of a file, which Parse converts back to an equal configuration. It leaves
-// out paths that are not configured, because their defaults depend on the session of the reader.
+// out defaults that depend on the session or host of the reader, or on both ranks of a link.
 func (c *Config) YAML() ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)

@@ -98,7 +98,8 @@ func TestCauses(t *testing.T) {
 			1, "the kernel echo of stand-in 1 waits for a message itself", "send rank 1"},
 		"never heard, FPGA": {status(2, host(0, peer(1, sending(handshake.WaitClear, 9), neverHeard, fpga))),
 			NeverHeard, 1, "no packet was ever received from rank 1 at 10.0.0.2:2718",
-			"the FPGA at 10.0.0.2:2718 runs its role"},
+			"the FPGA at 10.0.0.2:2718 runs its role and has this rank map; then check the network with \"ping 10.0.0.2\" " +
+				"(the system's; zrlctl ping is safe only if the rank runs an echo kernel"},
 		"nothing sent": {status(2,
 			host(0, peer(1, receiving(9), neverHeard,
 				with(func(p *state.Peer) { p.PacketsOut = state.PacketCounts{} })))), NothingSent, 1,

@@ -94,17 +94,17 @@ func (v *view) nextStep(symptom string, e *edge) string {
 	p := e.peer
 	switch {
 	case symptom == NeverHeard && p.Kind == state.KindFPGA:
-		return fmt.Sprintf("check that the FPGA at %s runs its role and has this rank map; then ping %s, and the "+
-			"firewall of this host", p.Address, hostOf(p.Address))
+		return fmt.Sprintf("check that the FPGA at %s runs its role and has this rank map; then %s", p.Address,
+			checkNetwork(p, "the firewall of this host"))
 	case symptom == NeverHeard && p.Kind == state.KindCPU:
-		return fmt.Sprintf("start the program of rank %d at %s with this rank map; then ping %s, and the firewalls",
-			e.to, p.Address, hostOf(p.Address))
+		return fmt.Sprintf("start the program of rank %d at %s with this rank map; then %s", e.to, p.Address,
+			checkNetwork(p, "the firewalls"))
 	case symptom == NeverHeard:
 		return fmt.Sprintf("start rank %d at %s (its daemon, or its program); if it runs, compare its address with the "+
 			"rank map, and allow UDP and TCP port 2718 in the firewalls", e.to, p.Address)
 	case symptom == PeerSilent:
-		return fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status), then ping %s and the "+
-			"firewalls", e.to, hostOf(p.Address))
+		return fmt.Sprintf("on the host of rank %d: check that its process runs (zrlctl status); then %s", e.to,
+			checkNetwork(p, "the firewalls"))
 	case symptom == LostAck:
 		return fmt.Sprintf("if rank %d does not go on, restart its role or program, then zrlctl reset %[1]d "+
 			"--from %d; to "+
@@ -114,6 +114,12 @@ func (v *view) nextStep(symptom string, e *edge) string {
 			"rank %d sends", e.to)
 	}
 	return v.askDaemon(e.to)
+}
+
+// checkNetwork returns the step that examines the network to a peer.
+func checkNetwork(p *state.Peer, firewalls string) string {
+	return fmt.Sprintf("check the network with \"ping %s\" (the system's; zrlctl ping is safe only if the rank runs an "+
+		"echo kernel, because any other program may receive its message) and %s", hostOf(p.Address), firewalls)
 }
 
 // allCauses lists the possible causes of a wait for a rank about which nothing is known.

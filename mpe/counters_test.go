@@ -3,6 +3,7 @@ package mpe_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,6 +144,18 @@ func TestCountersOfWaits(t *testing.T) {
 			peers[0].OldestRecv.Waits {
 			t.Errorf("%d unexpected messages, %+v", unexpected, peers[0].OldestRecv)
 		}
+
+		c.net.SetHook(func(_, _ int, _ []byte) []time.Duration { return nil })
+		start(t, c.engines[1], mpe.Operation{Kind: mpe.OpRecv, Peer: 0, Buf: make([]byte, 400_000)})
+		ctx, cancel := context.WithCancel(t.Context())
+		var probing sync.WaitGroup
+		probing.Go(func() { _, _, _ = c.engines[1].Probe(ctx, mpe.Match{Source: 2, Tag: mpe.AnyTag}, true) })
+		synctest.Wait()
+		if own, peers = counters(c.engines[1]); own.Posted != 0 || own.Probes != 1 || peers[0].Receiving != 1 {
+			t.Errorf("%+v\n%+v", own, peers[0])
+		}
+		cancel()
+		probing.Wait()
 	})
 }
 

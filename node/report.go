@@ -155,7 +155,7 @@ func (r *Rank) makeReport(started time.Time, metrics bool) *Report {
 		report.Cluster[c.Rank] = m
 	}
 	r.Engine.Counters(func(c *state.RankCounters) {
-		report.Operations += c.Posted
+		report.Operations += c.Posted + c.Probes + c.SharedWaits
 		if !metrics {
 			return
 		}
@@ -164,7 +164,7 @@ func (r *Rank) makeReport(started time.Time, metrics bool) *Report {
 			report.Times.Classes, report.Times.Peers = r.PhaseRecorder.Classes(), map[int]phases.PeerTimes{}
 		}
 	}, func(counters *state.PeerCounters) {
-		report.Operations += counters.QueuedSends + counters.InFlight
+		report.Operations += counters.QueuedSends + counters.InFlight + counters.Receiving
 		if !metrics {
 			return
 		}

@@ -77,6 +77,7 @@ after some packets; 2 the recording cannot be read, or contains no ZRLMPI packet
 	fl.IntVar(&flags.limit, "limit", 100000, "maximum number of messages listed; the summary counts all")
 	fl.BoolVar(&flags.messages, "messages", true, "print a row for each message")
 	fl.BoolVar(&flags.progress, "progress", false, "print progress to standard error")
+	hideEmptyDefaults(fl)
 	return cmd
 }
 

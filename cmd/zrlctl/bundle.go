@@ -33,12 +33,19 @@ of their payload. A part that cannot be collected is left out and reported. With
 --packets=false, the file contains no packets. Without a daemon, the log is read from
 systemd's journal.
 
+A bundle cannot contain a job. For a job, send the output of "zrlctl status --json", "zrlctl
+why" and, if its ranks use a network, "zrlctl capture -o FILE", each with --job NAME.
+
 Comments in the configuration and program arguments of kernels are removed. Keys,
 certificates and passwords are in other files, which are not read. The file does contain
 addresses, names of processes and beginnings of messages: read it before you publish it.`,
 		Example: "  sudo zrlctl bundle -o zrlmpid.tar.gz",
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			e, err := a.newExamination(cmd.Context(), file)
+			if _, none := errors.AsType[*control.UnreachableError](err); none {
+				return fmt.Errorf("%w; a bundle cannot contain a job: for one, send the output of \"zrlctl status --json "+
+					"--job NAME\" and \"zrlctl why --job NAME\"", err)
+			}
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zrlmpi/zrlmpid/capture"
 	"github.com/zrlmpi/zrlmpid/capture/pcapng"
@@ -23,12 +24,21 @@ type captureInput struct {
 	onNote func(pcapng.RankNote)
 }
 
+// hideEmptyDefaults makes the help omit empty defaults of lists, which pflag prints as [] for these types.
+func hideEmptyDefaults(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if kind := f.Value.Type(); f.DefValue == "[]" && (kind == "uintSlice" || kind == "int64Slice") {
+			f.DefValue = ""
+		}
+	})
+}
+
 func (in *captureInput) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&in.iface, "interface", "i", "", "capture from this interface until interrupted")
 	fl.StringVar(&in.profile, "profile", protocol.CloudFPGA.String(),
 		"profile of the packets: cloudfpga or v0.9; extended is detected automatically")
-	fl.UintSliceVar(&in.ports, "port", nil, "ports that carry ZRLMPI (default 2718 to 2845)")
+	fl.UintSliceVar(&in.ports, "port", nil, "`ports` that carry ZRLMPI (default 2718 to 2845)")
 	fl.BoolVar(&in.allPorts, "all-ports", false, "include all ports")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if in.iface != "" {

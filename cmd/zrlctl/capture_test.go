@@ -88,7 +88,7 @@ func TestPacketTools(t *testing.T) {
 			stderr: `(?s)^ignored packets: other_port 24\n.*all 24 packets were ignored \(other_port 24\): give the ports of the ranks with --port, or --all-ports`},
 		{args: "decode --json --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage,
 			stderr: `^\{"skipped":\{"other_port":24\}\}\n`},
-		{args: "decode " + noPackets, code: exitUsage, stderr: `no packets: check the interface and the filter`},
+		{args: "decode " + noPackets, code: exitUsage, stderr: `no packets: record while the ranks exchange messages; zrlctl capture .* record.shared_memory`},
 		{args: "decode --type BAD " + captures + "ref_mpe_echo_1.pcap"},
 		{args: "decode -o " + written + ".none --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage,
 			stderr: `all 24 packets were ignored`},
@@ -125,7 +125,7 @@ func TestPacketTools(t *testing.T) {
 		{args: "analyze --port 9 " + captures + "ref_mpe_echo_1.pcap", code: exitUsage,
 			stdout: `ignored packets: other_port 24\n$`,
 			stderr: `all 24 packets were ignored \(other_port 24\): give the ports of the ranks with --port, or --all-ports`},
-		{args: "analyze " + noPackets, code: exitUsage, stderr: `no packets: check the interface and the filter`},
+		{args: "analyze " + noPackets, code: exitUsage, stderr: `no packets: record while the ranks exchange messages; zrlctl capture .* record.shared_memory`},
 
 		{args: "replay x.pcap --to 127.0.0.2", code: exitUsage,
 			stderr: `replay: --as is missing\nusage: zrlctl replay`},

@@ -60,16 +60,17 @@ Exit codes: 2 the recording cannot be read, or contains no ZRLMPI packets; other
 	fl := cmd.Flags()
 	fl.StringVarP(&flags.time, "time", "t", "rel", "time stamps: rel (since the first packet), delta (since the previous "+
 		"packet), abs (date and time), epoch (seconds since 1970) or none")
-	fl.UintSliceVar(&flags.ranks, "rank", nil, "only packets from or to these ranks")
+	fl.UintSliceVar(&flags.ranks, "rank", nil, "only packets from or to these `ranks`")
 	fl.StringSliceVar(&flags.types, "type", nil,
 		"only packets of these types; PAYLOAD (continuation datagrams) and BAD (invalid) are types")
 	fl.StringVar(&flags.pair, "pair", "", "only packets between these two ranks, as in 0,1")
-	fl.Int64SliceVar(&flags.messages, "message", nil, "only packets of these messages")
+	fl.Int64SliceVar(&flags.messages, "message", nil, "only packets of the messages with these `numbers`")
 	fl.Int64SliceVar(&flags.packets, "packet", nil,
-		"only packets with these numbers, for example from a problem that zrlctl analyze found")
+		"only packets with these `numbers`, for example from a problem that zrlctl analyze found")
 	fl.BoolVarP(&flags.hex, "hex", "x", false, "also print the bytes")
 	fl.StringVarP(&flags.output, "output", "o", "",
 		"write matching packets to this pcapng file, as plain IP packets, instead of printing them")
+	hideEmptyDefaults(fl)
 	return cmd
 }
 

@@ -88,6 +88,14 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+func TestBundleOfJob(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "none.sock")
+	code, _, stderr := zrlctl(t, "", "bundle", "--socket", socket)
+	if code != exitUnreachable || !strings.Contains(stderr, "a bundle cannot contain a job: for one, send the output of") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
+
 // bundled returns the contents of a file in a bundle.
 func bundled(t *testing.T, bundle, name string) string {
 	t.Helper()

@@ -11,8 +11,8 @@ import (
 )
 
 // forgetPeerState discards the saved state of a peer. Otherwise, the next process that runs the configured rank would
-// use this state.
-func forgetPeerState(file string, req query.Request) error {
+// use this state. It replaces AnyRank in the request by the lowest rank with run: host.
+func forgetPeerState(file string, req *query.Request) error {
 	cfg, err := config.Load(file)
 	if err == nil {
 		err = cfg.Validate()

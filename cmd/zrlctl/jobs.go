@@ -11,6 +11,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/internal/words"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -54,25 +55,31 @@ func (t *target) detectSocket(cmd *cobra.Command) {
 // handleQuery is a query.Handler that passes a request to the daemon or job that the user specified. By default, it
 // passes the request to the daemon or, if no daemon is running, to the only job.
 func (t *target) handleQuery(ctx context.Context, request query.Request) query.Response {
+	response, _ := t.handleAndName(ctx, request)
+	return response
+}
+
+// handleAndName is like handleQuery, and also names the job that handled the request, or returns "" for the daemon.
+func (t *target) handleAndName(ctx context.Context, request query.Request) (query.Response, string) {
 	name := t.job
 	if name == "" {
 		client := t.app.client()
 		defer client.Close()
 		resp := client.Handle(ctx, request)
 		if _, none := errors.AsType[*control.UnreachableError](resp.Err); !none || t.socketGiven {
-			return resp
+			return resp, ""
 		}
 		list, listErr := control.FindJobs("")
 		var err error
 		if name, err = chooseOnlyJob(list, resp.Err, listErr); err != nil {
-			return query.Response{Err: err}
+			return query.Response{Err: err}, ""
 		}
 	}
 	j, err := findJob(name)
 	if err != nil {
-		return query.Response{Err: err}
+		return query.Response{Err: err}, ""
 	}
-	return j.Handle(ctx, request)
+	return j.Handle(ctx, request), name
 }
 
 // chooseOnlyJob returns the name of the only job in list. listErr is the error from reading the list, and err explains
@@ -82,7 +89,10 @@ func chooseOnlyJob(list []*control.Job, err, listErr error) (string, error) {
 	case listErr != nil:
 		return "", errors.Join(err, listErr)
 	case len(list) == 0:
-		return "", fmt.Errorf("%w, and none of your jobs runs on this host", err)
+		if daemonErr, ok := errors.AsType[*control.UnreachableError](err); ok {
+			return "", &control.UnreachableError{Socket: daemonErr.Socket, Err: daemonErr.Err, JobPlaces: jobs.Places()}
+		}
+		return "", err
 	case len(list) > 1:
 		return "", control.Errorf(control.Usage,
 			"there is no daemon, but several jobs: name one of them with --job: %s", formatJobs(list))
@@ -109,10 +119,11 @@ func findJob(name string) (*control.Job, error) {
 		return nil, control.Errorf(control.Usage, "there are several jobs: name one of them: %s", formatJobs(list))
 	}
 	if name == "" {
-		return nil, control.Errorf(control.Usage, "no job runs on this host")
+		return nil, control.Errorf(control.Usage, "no job of this user runs on this host: start one with \"zrlctl run\"")
 	}
 	if list, err = control.FindJobs(""); err != nil || len(list) == 0 {
-		return nil, control.Errorf(control.Usage, "there is no job %q: none of your jobs runs on this host", name)
+		return nil, control.Errorf(control.Usage, "there is no job %q, and no other job of this user runs on this host (none in %s)", name,
+			strings.Join(jobs.Places(), ", "))
 	}
 	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, formatJobs(list))
 }

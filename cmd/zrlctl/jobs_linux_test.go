@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/internal/jobs"
 	"github.com/zrlmpi/zrlmpid/internal/query"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -35,8 +36,11 @@ func TestJobs(t *testing.T) {
 	}
 	for rank, answer := range []query.Response{{Document: report}, {Err: errors.New("nothing")}} {
 		c, err := jobs.Serve(directory, rank, func(_ context.Context, r query.Request) query.Response {
-			if r.Kind == query.Packets {
+			switch r.Kind {
+			case query.Packets:
 				return query.Response{Err: errors.New("no packets")}
+			case query.Reset:
+				return query.Response{}
 			}
 			return answer
 		})
@@ -65,6 +69,10 @@ func TestJobs(t *testing.T) {
 			stderr: "the ranks of job " + name + " on this host record no packets"},
 		{args: []string{"trace", "-o", none, "--job", name}, code: exitFailure,
 			stderr: "the ranks of job " + name + " on this host record no packets"},
+		{args: []string{"reset", "1", "--job", name}, want: []string{"rank 1 is reset for each rank of job " + name +
+			" on this host\n"}},
+		{args: []string{"reset", "1", "--from", "0", "--job", name}, want: []string{"rank 1 is reset for rank 0 of job " +
+			name + "\n"}},
 		{args: []string{"trace", "-o", none, "--job", "no-such-job"}, code: exitUsage,
 			stderr: `there is no job "no-such-job" on this host: there are `},
 		{args: []string{"status", "--job", "no-such-job"}, code: exitUsage,
@@ -80,6 +88,22 @@ func TestJobs(t *testing.T) {
 			if !strings.Contains(stdout, want) {
 				t.Errorf("%q: there is no %q in\n%s", tt.args, want, stdout)
 			}
+		}
+	}
+}
+
+// TestNoTarget checks that the error without a daemon and jobs names both, where they were searched for, and how to
+// start them.
+func TestNoTarget(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	_, err := chooseOnlyJob(nil, &control.UnreachableError{Socket: "/run/none.sock", Err: errors.New("absent")}, nil)
+	if exitCode(&operationError{err}) != exitUnreachable {
+		t.Errorf("exit code %d", exitCode(&operationError{err}))
+	}
+	for _, want := range []string{"no zrlmpid answers on /run/none.sock (absent), and no job of this user runs on this " +
+		"host (none in /run/user/7/zrlmpi/jobs, ", `"zrlmpid --config FILE"`, `"zrlctl run"`, "--socket"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("there is no %q in %v", want, err)
 		}
 	}
 }

@@ -91,8 +91,8 @@ type app struct {
 	json   bool
 }
 
-const longHelp = `Show the state of a zrlmpid, send and receive messages through it, and analyze
-recordings of packets.
+const longHelp = `Show the state of a zrlmpid daemon or of a job, send and receive messages through a daemon,
+and analyze recordings of packets.
 
 Exit codes:
   0    success
@@ -119,7 +119,7 @@ func newRoot() (*cobra.Command, *app) {
 		socket = s
 	}
 	root := &cobra.Command{
-		Use: "zrlctl", Short: "Control a zrlmpid", Long: longHelp,
+		Use: "zrlctl", Short: "Control a zrlmpid daemon", Long: longHelp,
 		SilenceUsage: true, SilenceErrors: true, Version: version.String(),
 		// Accept --socket before the command's name as a flag of zrlctl.
 		TraverseChildren: true,

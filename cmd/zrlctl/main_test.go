@@ -172,7 +172,8 @@ func TestCommands(t *testing.T) {
 			stdout: `^\{"error":".*timed out after 30 ms","kind":"timeout","exit":4\}\n$`,
 			stderr: `timed out after 30 ms`},
 
-		{args: "reset 1"},
+		{args: "reset 1", stdout: `^rank 1 is reset for the lowest host rank of the daemon\n$`},
+		{args: "reset 1 --from 0", stdout: `^rank 1 is reset for rank 0 of the daemon\n$`},
 		{args: "reset 1 --json", stdout: `"reset": 1`},
 		{args: "version --json", stdout: `"version": `},
 		{args: "reset 9", code: exitFailure, stderr: `no such peer`},
@@ -190,6 +191,8 @@ func TestCommands(t *testing.T) {
 		{args: "recv 1 --timeout 3", code: exitUsage, stderr: `--timeout "3": must be a time with its unit`},
 		{args: "decode x.pcap --socket " + socket, code: exitUsage, stderr: `decode: there is no flag --socket`},
 		{args: "help send", stdout: `(?s)Flags:.*--socket`},
+		{args: "help decode", stdout: `--port ports +ports that carry ZRLMPI \(default 2718 to 2845\)\n`},
+		{args: "help analyze", stdout: `--port ports +ports that carry ZRLMPI \(default 2718 to 2845\)\n`},
 	} {
 		code, stdout, stderr := zrlctl(t, tt.stdin, append([]string{"--socket", socket}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) ||
@@ -247,7 +250,7 @@ func TestStatusText(t *testing.T) {
 	}
 	const want = `WAITING RANKS
     AGE  RANK     PEER  WHAT
-  3.0 s     0  →  1     rank 0 waits for CLEAR_TO_SEND from rank 1, 2 retransmissions, 5 messages queued behind it
+  3.0 s     0  →  1     rank 0 waits for CLEAR_TO_SEND from rank 1 (2 retransmissions, 5 messages queued behind it)
 CAUSES
   Rank 0 has waited 3.0 s to send 0 bytes to rank 1: rank 1, an FPGA, is in a dead end: never acknowledged
     evidence: never acknowledged

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -257,15 +258,18 @@ rank of that configuration. This way, a job can be restarted when none of its pr
 				return err
 			}
 			t.detectSocket(cmd)
+			job := ""
 			if file != "" {
-				err = forgetPeerState(file, req)
+				err = forgetPeerState(file, &req)
 			} else {
-				err = query.Do(cmd.Context(), t.handleQuery, req)
+				var response query.Response
+				response, job = t.handleAndName(cmd.Context(), req)
+				err = response.Err
 			}
-			if err != nil || !a.json {
+			if err != nil {
 				return err
 			}
-			return writeJSON(cmd.OutOrStdout(), map[string]int{"reset": req.Peer})
+			return a.print(cmd.OutOrStdout(), map[string]int{"reset": req.Peer}, "%s\n", describeReset(req, job, file))
 		}),
 	}
 	cmd.Flags().IntVar(&req.Rank, "from", control.AnyRank,
@@ -275,4 +279,20 @@ rank of that configuration. This way, a job can be restarted when none of its pr
 		"configuration `file`")
 	cmd.MarkFlagsMutuallyExclusive("job", "config")
 	return cmd
+}
+
+// describeReset describes a reset by the daemon, by a job, or for a rank of a configuration file that no process has.
+func describeReset(req query.Request, job, file string) string {
+	by := fmt.Sprintf("rank %d of the daemon", req.Rank)
+	switch anyRank := req.Rank == control.AnyRank; {
+	case file != "":
+		by = fmt.Sprintf("the next process of rank %d of %s", req.Rank, file)
+	case job != "" && anyRank:
+		by = fmt.Sprintf("each rank of job %s on this host", job)
+	case job != "":
+		by = fmt.Sprintf("rank %d of job %s", req.Rank, job)
+	case anyRank:
+		by = "the lowest host rank of the daemon"
+	}
+	return fmt.Sprintf("rank %d is reset for %s", req.Peer, by)
 }

@@ -42,6 +42,9 @@ Times are in µs: the median over --count round trips, and for the whole round t
 also the maximum. req-clr is SEND_REQUEST to CLEAR_TO_SEND, clr-dat CLEAR_TO_SEND to
 DATA, dat-ack DATA to ACK. If the kernel of a stand-in fails, its further --words are skipped.
 
+Ping only ranks that run an echo kernel: any other program may receive the message in place
+of the one that it waits for.
+
 If ping is interrupted or killed, the daemon continues its round trip for up to 4 s, so
 that no FPGA is left in the middle of an operation. The next ping may start immediately.
 The echo of an earlier ping is skipped and counted as late. If the daemon is killed in

@@ -130,7 +130,7 @@ func waitText(w *digest.Wait) string {
 		s += ", possible deadlock"
 	}
 	if d := w.Detail(); d != "" {
-		s += ", " + d
+		s += " (" + d + ")"
 	}
 	return s
 }

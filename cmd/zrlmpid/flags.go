@@ -121,7 +121,8 @@ func (f *flags) newFlagSet() *flag.FlagSet {
 	set.StringVar(&f.config, "config", "", "configuration `file` (-: standard input)")
 	set.BoolVar(&f.checkConfig, "check-config", false,
 		"check the configuration and its TLS files, print the errors, and exit")
-	set.BoolVar(&f.printConfig, "print-config", false, "print the configuration with all defaults, and exit")
+	set.BoolVar(&f.printConfig, "print-config", false,
+		"print the configuration with all defaults, and as comments the effective options of links, and exit")
 	set.StringVar(&f.cluster, "cluster", "",
 		"`file` instead of a configuration: upstream's cluster.json or the answer of the resource manager")
 	set.StringVar(&f.addresses, "addresses", "",

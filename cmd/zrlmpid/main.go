@@ -85,7 +85,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if err != nil {
 			return printError(stderr, err, exitFailure)
 		}
-		return printResult(stdout, stderr, string(text))
+		defaults, err := d.EffectiveDefaults()
+		if err != nil {
+			return printError(stderr, err, exitFailure)
+		}
+		return printResult(stdout, stderr, string(text)+defaults)
 	case f.checkConfig:
 		if err := d.CheckFiles(); err != nil {
 			return printError(stderr, err, exitFailure)

@@ -122,7 +122,9 @@ func TestCommandLine(t *testing.T) {
 		{name: "the sample", args: []string{"--cluster", "../../deploy/cluster.json", "--addresses",
 			"10.12.0.1,10.12.200.1-10.12.200.3", "--print-config"},
 			stdout: []string{"address: 10.12.0.1:2718\n", "run: host", "address: 10.12.200.3:2718\n", "peer: fpga",
-				"upstream: flat"}},
+				"upstream: flat", "# limits.attached_bytes on this host: ",
+				"# link of rank 0 to rank 1: {profile: cloudfpga, transport: udp, path: kernel, on_partial: error, ",
+				"deadlines: {clear: 0s, ack: 6.725s, data: 10s}, warn_after: 10s}\n"}},
 		{name: "hosts", args: []string{"-cluster", both, "-addresses", pool, "-host", "0", "-fpga", "1", "-standins",
 			"-check-config"},
 			stdout: []string{"2 of 2 ranks are local"}},
@@ -162,6 +164,33 @@ func TestPrintConfigAnySession(t *testing.T) {
 	if code, out, errs := zrlmpid(t, file, "-config", "-", "-print-config"); code != exitOK ||
 		!strings.Contains(out, "control:\n  mode: ") || strings.Contains(out, "/run/user/7") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestPrintConfigDefaults checks that the comments have each default that the configuration leaves out, and only the
+// options that a link uses.
+func TestPrintConfigDefaults(t *testing.T) {
+	const file = `defaults: {profile: extended}
+ranks:
+- {rank: 0, address: 127.0.0.1, run: host}
+- {rank: 1, address: 127.0.0.2, peer: software, link: {warn_after: 3s}}
+- {rank: 2, address: 10.0.0.2, peer: software}
+- {rank: 3, address: 10.0.0.3, peer: fpga, link: {profile: v0.9}}
+limits: {attached_bytes: 256MiB}
+`
+	code, out, errs := zrlmpid(t, file, "-config", "-", "-print-config")
+	for _, want := range []string{
+		"\n  attached_bytes: 256MiB\n", "\n# limits.attached_bytes on this host: 256MiB\n",
+		"\n# link of rank 0 to rank 1: {profile: extended, transport: shm, eager_limit: 16KiB, eager_credit: 1MiB, " +
+			"deadlines: {ack: 10s}, warn_after: 3s}\n",
+		"\n# link of rank 0 to rank 2: {profile: extended, transport: udp, path: kernel, max_datagram: 65504, " +
+			"eager_limit: 64KiB, eager_credit: 1MiB, deadlines: {ack: 10s}, warn_after: 10s}\n",
+		"\n# link of rank 0 to rank 3: {profile: v0.9, transport: udp, path: kernel, on_partial: error, " +
+			"max_message_words: 0, max_datagram: 1416, ",
+	} {
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, there is no %q in\n%s%s", code, want, out, errs)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strings"
 	"syscall"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -138,12 +139,21 @@ func (k Kind) httpStatus() int {
 type UnreachableError struct {
 	Socket string
 	Err    error
+	// JobPlaces lists the directories in which this user's jobs were searched for, and not found. It is nil if the
+	// caller did not search.
+	JobPlaces []string
 }
 
 // Error states the socket, the cause and a remedy.
 func (e *UnreachableError) Error() string {
 	if errors.Is(e.Err, syscall.EACCES) {
 		return fmt.Sprintf("control socket %s: %v: %s", e.Socket, e.Err, whoMayConnect(e.Socket))
+	}
+	if e.JobPlaces != nil {
+		return fmt.Sprintf("no zrlmpid answers on %s (%v), and no job of this user runs on this host (none in %s): "+
+			"start a daemon with \"zrlmpid --config FILE\" or a job with \"zrlctl run\", or name the control socket of "+
+			"a daemon with --socket or ZRLMPID_CONTROL_SOCKET",
+			e.Socket, e.Err, strings.Join(e.JobPlaces, ", "))
 	}
 	return fmt.Sprintf("no zrlmpid answers on %s (%v): start it with \"zrlmpid --config FILE\", or name its control "+
 		"socket with --socket or ZRLMPID_CONTROL_SOCKET",

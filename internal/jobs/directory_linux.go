@@ -66,8 +66,8 @@ func RemoveEmpty(directory string) { _ = unix.Rmdir(directory) }
 
 // Sweep removes sockets and directories of this user's jobs that killed processes have left behind.
 func Sweep() {
-	for _, place := range privatedir.RuntimePaths() {
-		dir, err := rendezvous.Open(filepath.Join(place, jobsFolder))
+	for _, place := range Places() {
+		dir, err := rendezvous.Open(place)
 		if err != nil {
 			continue // missing or unsafe
 		}
@@ -84,14 +84,23 @@ func Sweep() {
 	}
 }
 
+// Places returns the directories that may contain this user's jobs.
+func Places() []string {
+	places := privatedir.RuntimePaths()
+	for i := range places {
+		places[i] = filepath.Join(places[i], jobsFolder)
+	}
+	return places
+}
+
 // Find returns this user's jobs on this host, with the ranks that listen for requests. The error is an *UnsafeError if
 // Find sees no job but had to skip unsafe directories, which may contain jobs.
 func Find() ([]Job, error) {
 	Sweep()
 	var found []Job
 	var unsafe []error
-	for _, place := range privatedir.RuntimePaths() {
-		dir, err := rendezvous.Open(filepath.Join(place, jobsFolder))
+	for _, place := range Places() {
+		dir, err := rendezvous.Open(place)
 		switch {
 		case err == nil:
 		case errors.Is(err, privatedir.ErrUnsafe):

@@ -34,6 +34,9 @@ func Sweep() {}
 // Serve returns errors.ErrUnsupported.
 func Serve(string, int, query.Handler) (io.Closer, error) { return nil, errors.ErrUnsupported }
 
+// Places returns no directories.
+func Places() []string { return nil }
+
 // Find returns no jobs.
 func Find() ([]Job, error) { return nil, nil }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -14,7 +15,8 @@ const oldestPosted = 1024
 // time at which the oldest such receive was posted.
 func (e *Core) RankCounters(counters *state.RankCounters, posted []handshake.Instant) {
 	*counters = state.RankCounters{Rank: e.rank, Drops: e.drops, Collectives: e.calls.Counts(),
-		Disagreements: e.calls.Disagreements()}
+		Disagreements: e.calls.Disagreements(), Probes: len(e.Probes.list)}
+	e.calls.EachAwait(func(int, handshake.Instant, collective.Origin) { counters.SharedWaits++ })
 	anySource := handshake.Instant(0)
 	for _, m := range e.matching.matchers {
 		counters.Posted += m.Posted()

@@ -88,6 +88,7 @@ func (l *extendedLink) addCounters(counters *state.PeerCounters) {
 	})
 	for in := range l.inbox.each {
 		if in.recv != nil {
+			counters.Receiving++
 			keepOldest(l.p.e, &counters.OldestRecv, protocol.Data, in.phases.Start)
 		}
 	}

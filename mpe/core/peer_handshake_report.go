@@ -71,6 +71,7 @@ func (l *handshakeLink) addCounters(counters *state.PeerCounters) {
 		keepOldest(p.e, &counters.OldestSend, w.For, w.Since)
 	}
 	if w, ok := l.pair.RecvWait(); ok && l.receiving != nil {
+		counters.Receiving = 1
 		keepOldest(p.e, &counters.OldestRecv, w.For, w.Since)
 	}
 }

@@ -17,6 +17,9 @@ type RankCounters struct {
 	Rank int
 	// Posted and Unexpected are the current total lengths of the matching queues of all communicators.
 	Posted, Unexpected int
+	// Probes is the number of callers that wait for a message without receiving it. SharedWaits is the number of
+	// collective calls that wait in shared buffers.
+	Probes, SharedWaits int
 	// AnySource describes the oldest waiting receive from any source.
 	AnySource OldestWait
 	// Drops counts packets from addresses that belong to no rank.
@@ -67,10 +70,11 @@ type PeerCounters struct {
 	Events EventCounts
 
 	// The following fields describe the current state. QueuedSends is the number of sends that have not begun, and
-	// InFlight the number of other pending sends. For an extended peer, InFlightPackets is the number of unacknowledged
-	// packets, and RoundTrip the smoothed round-trip time, or 0 before the first sample.
-	QueuedSends, InFlight, InFlightPackets int
-	RoundTrip                              time.Duration
+	// InFlight the number of other pending sends. Receiving is the number of receives whose matched message is
+	// incomplete. For an extended peer, InFlightPackets is the number of unacknowledged packets, and RoundTrip the
+	// smoothed round-trip time, or 0 before the first sample.
+	QueuedSends, InFlight, Receiving, InFlightPackets int
+	RoundTrip                                         time.Duration
 	// OldestSend and OldestRecv describe the oldest waiting send and receive.
 	OldestSend, OldestRecv OldestWait
 }

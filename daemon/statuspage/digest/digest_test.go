@@ -80,8 +80,11 @@ func TestWaits(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if w := d.Waits[1]; w.Rank != 0 || w.Peer != 1 || w.Direction != Send || w.Bytes != 64 || w.Retransmissions != 2 ||
-		w.Age() != Medium || w.Detail() != "64 B, 2 retransmissions" {
+		w.Age() != Medium || w.Detail() != "message of 64 B, 2 retransmissions" {
 		t.Errorf("%+v", w)
+	}
+	if w := (Wait{Direction: Receive, For: protocol.SendRequest, Bytes: 40}); w.Detail() != "buffer of 40 B" {
+		t.Error(w.Detail())
 	}
 	if w := d.Waits[0]; w.Rank != 6 || w.Peer != 0 || !w.Remote || w.Detail() != "known from its SEND_REQUEST" {
 		t.Errorf("%+v", w)
@@ -114,7 +117,7 @@ func TestWaitsOncePerPair(t *testing.T) {
 		"0>1 receive 0 false"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
-	if w := d.Waits[1]; w.Detail() != "64 B, 2 retransmissions, and 1 later operation" {
+	if w := d.Waits[1]; w.Detail() != "message of 64 B, 2 retransmissions, and 1 later operation" {
 		t.Error(w.Detail())
 	}
 	if want := []Cycle{{[]int{1, 0}, 4, "cycle 1 → 0 → 1"}}; !reflect.DeepEqual(d.Cycles, want) {

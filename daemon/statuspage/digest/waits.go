@@ -25,7 +25,7 @@ type Wait struct {
 	For protocol.Type `json:"waits_for,omitempty"`
 	// Seconds is the age of the wait in seconds.
 	Seconds float64 `json:"age_seconds"`
-	// Bytes is the length of the message, or 0 if it is unknown.
+	// Bytes is the length of the message or, before a receive has matched one, of its buffer. It is 0 if it is unknown.
 	Bytes int64 `json:"bytes,omitempty"`
 	// Retransmissions is the number of the message's packets that were retransmitted. Queued is the number of messages
 	// queued behind this message.
@@ -83,8 +83,12 @@ func (w *Wait) Age() Age { return AgeOf(w.Seconds) }
 // Detail returns the details of a wait that its Text omits: length, retransmissions and queued messages.
 func (w *Wait) Detail() string {
 	var parts []string
-	if w.Bytes > 0 {
-		parts = append(parts, words.Bytes(float64(w.Bytes)))
+	switch size := words.Bytes(float64(w.Bytes)); {
+	case w.Bytes == 0:
+	case w.Direction == Receive && w.For == protocol.SendRequest:
+		parts = append(parts, "buffer of "+size)
+	default:
+		parts = append(parts, "message of "+size)
 	}
 	if w.Retransmissions > 0 {
 		parts = append(parts, words.Plural(w.Retransmissions, "retransmission"))

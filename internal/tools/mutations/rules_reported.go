@@ -13,7 +13,7 @@ var (
 	addresses  = test{"its own test", []string{"./diagnosis/doctor"}}
 )
 
-// Rules that follow from reports by users of other MPIs, of packet tools and of FPGA tools (docs/compatibility.md).
+// Rules that follow from reports by users of other MPIs, of packet tools and of FPGA tools (docs/data/cases.csv).
 func init() {
 	mutations = append(mutations, []mutation{
 		{"roles: a valid that waits for ready is a finding, and ends no exchange", "daemon/standin/cosim/rules.go",

@@ -29,18 +29,18 @@ func (a *app) benchCommand() *cobra.Command {
 	var options bench.Options
 	var out benchOutput
 	cmd := &cobra.Command{
-		Use: "zrlbench [WORKLOAD…]", Short: "Measure zrlmpid beside the limits of the machine and other MPI libraries",
-		Long: `Measure zrlmpid on this machine, beside the limits of the machine without MPI and
-beside the MPI libraries that are installed. Each round measures all of them in turn.
-What was measured while a cache line took over 1.5 times its least time between two
-processors, as in some phases of a virtual machine, is measured again, at most three
-times. Print medians, ratios and growth. By default all workloads are measured:
+		Use: "zrlbench [WORKLOAD…]", Short: "Compare zrlmpid with the limits of the machine and other MPI libraries",
+		Long: `Measure zrlmpid on this machine, and compare it with the limits of the machine without MPI
+and with the MPI libraries that are installed. Each round measures all of them in turn.
+A measurement is repeated, at most three times, if the transfer of a cache line between
+two processors took over 1.5 times its minimum meanwhile, as happens in virtual machines.
+Print medians, ratios and growth. By default all workloads are measured:
 ` + strings.Join(bench.Workloads(), ", ") + `.
 
 The raw limits need a C compiler, the libraries their compilers (Open MPI: mpicc.openmpi,
 MPICH: mpicc.mpich), and upstream's CPU library its program, which ` + bench.EnvUpstream + `
-names. Messages between two hosts (-veth, -xdp) need Linux, root and ip of iproute2. What
-is missing is not measured, and the output says so.
+names. Messages between two hosts (-veth, -xdp) need Linux, root and ip of iproute2.
+Implementations that are missing are skipped, and listed in the output.
 
 Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command line is wrong.`,
 		Example: `  zrlbench --quick
@@ -68,7 +68,7 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 	fl.IntVar(&options.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
 	fl.StringSliceVar(&options.Only, "only", nil, "measure these implementations only, as in extended-udp,mpich")
 	fl.StringVar(&options.Steps, "steps", "",
-		"measure these steps of the one workload instead of its own: N:ITERATIONS, separated by commas")
+		"steps of the workload, instead of its default steps: N:ITERATIONS, separated by commas")
 	fl.DurationVar(&options.Timeout, "timeout", 0,
 		"time limit of an implementation for a workload in a round (default 5m, or 30s with --quick)")
 	fl.StringVar(&options.CPUProfile, "cpuprofile", "", "write a CPU profile of each of zrlmpid's ranks, in the last "+

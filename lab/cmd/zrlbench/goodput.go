@@ -15,9 +15,9 @@ func (a *app) goodputCommand() *cobra.Command {
 	var save string
 	var markdown bool
 	cmd := &cobra.Command{
-		Use: "goodput [PART…]", Short: "Measure throughput over long and lossy paths, beside TCP CUBIC",
+		Use: "goodput [PART…]", Short: "Measure throughput over long and lossy paths, compared with TCP CUBIC",
 		Long: `Measure how many bytes a second the profile extended moves over emulated paths, over UDP
-and TCP, beside a connection of TCP CUBIC through the same path: 100 Mbit/s, a queue of
+and TCP, and a connection of TCP CUBIC through the same path: 100 Mbit/s, a queue of
 one bandwidth-delay product, and in turn
 
   loss     round trips of 2, 20 and 100 ms, with a loss of 0, 0.1, 1 and 5 %
@@ -26,7 +26,7 @@ one bandwidth-delay product, and in turn
   shares   two flows at once
   intact   100 MB with loss, reordering and duplicates
 
-Each measurement has two network namespaces of its own, which end with the program, and
+Each measurement runs in two new network namespaces, which end with the program, and
 every byte is verified. By default all parts are measured. It needs Linux, root, and the
 program ip of iproute2.
 
@@ -49,9 +49,10 @@ Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command lin
 	fl.BoolVar(&markdown, "markdown", false, "output Markdown")
 	fl.BoolVar(&options.Quick, "quick", false, "measure a few cells for a second, to check that everything works")
 	fl.IntVar(&options.Rounds, "rounds", 0, "number of rounds (default 3, or 1 with --quick)")
-	fl.IntVar(&options.Seed, "seed", 0, "seed of the first round, which decides what is lost; those of the others follow")
+	fl.IntVar(&options.Seed, "seed", 0, "seed of the losses of the first round; each further round uses the next number")
 	fl.Float64SliceVar(&options.RTTs, "rtt", nil, "round trips of the part loss, in milliseconds (default 2,20,100)")
 	fl.Float64SliceVar(&options.Losses, "loss", nil, "losses of the part loss, in percent (default 0,0.1,1,5)")
+	fl.Lookup("rtt").DefValue, fl.Lookup("loss").DefValue = "", "" // pflag would print []
 	fl.IntSliceVar(&options.MTUs, "mtu", nil, "MTUs of the part mtu (default 1280,9000)")
 	fl.StringSliceVar(&options.Only, "only", nil, "measure these sides only, of tcp-cubic,extended-udp,extended-tcp")
 	cmd.AddCommand(a.goodputShowCommand())

@@ -19,8 +19,8 @@ func (a *app) paperCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "paper", Short: "Simulate hardware for message passing, and collective calls on clusters",
 		Long: `Simulate machines that publications on message passing in hardware describe, cycle by cycle, and
-predict collective calls on clusters. Nothing is sent, and no daemon is needed. The same
-parameters have the same result.`,
+predict collective calls on clusters. Nothing is sent, and no daemon is needed. Equal
+parameters give equal results.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -29,7 +29,7 @@ func (a *app) paperProgramCommand(program sharedbus.Program, does string, sizes 
 		Use: program.Name, Short: "Simulate " + does + " on soft processors with a shared memory", Args: cobra.NoArgs,
 		Long: "Simulate " + does + ` on soft processors of an FPGA, with an MPI
 library whose messages pass through a shared memory on a bus that serves processors in turn. The
-speed-up is that over one processor.`,
+speed-up is relative to one processor.`,
 		Example: "  zrlbench paper " + program.Name + " --sizes 100,300 --processors 1,2,4,8",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var results []simulatedProgram

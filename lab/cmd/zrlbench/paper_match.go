@@ -29,13 +29,13 @@ func (a *app) paperMatchCommand() *cobra.Command {
 	var depths []int
 	var engine bool
 	cmd := &cobra.Command{
-		Use: "match", Short: "Simulate message matching in hardware beside that of the engine", Args: cobra.NoArgs,
+		Use: "match", Short: "Simulate message matching in hardware, and compare it with the engine", Args: cobra.NoArgs,
 		Long: `Simulate the two-level queue of Xiong, Skjellum and Herbordt, Accelerating MPI Message Matching
 Through FPGA Offload (2018), with 1, 4 and 64 lists at the clocks of the paper, and measure the
 matching of this engine in the same run. Benchmarks:
   preposted  the last of DEPTH posted receives is matched. The engine posts it again each time
-  unload     the last posted receive is matched until there is none; the time is that of all
-Times are those of the queue alone, without network or processor.`,
+  unload     the last posted receive is matched until the queue is empty; the time covers all matches
+The times exclude network and processor.`,
 		Example: "  zrlbench paper match --benchmark unload --depths 256,1000,30000",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, ok := matchBenchmarks[benchmark]

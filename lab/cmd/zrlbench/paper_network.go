@@ -30,18 +30,17 @@ func (a *app) paperScaleCommand() *cobra.Command {
 	var flags scaleFlags
 	cmd := &cobra.Command{
 		Use: "scale", Short: "Predict collective calls by the number of ranks", Args: cobra.NoArgs,
-		Long: `Predict what collective calls take, by algorithm and number of ranks. The model executes the
-algorithms of the engine, and has the times of their steps from LogGOPS: latency, overhead of a
-message and a byte, gap of an interface, and the length from which messages wait for their
-receive. By default each rank has a host of its own, with 10 Gb/s; --cluster describes another
-cluster, whose ranks are as many on each host, and hosts on each switch, for all numbers of ranks.
+		Long: `Predict the duration of collective calls, by algorithm and number of ranks. The model executes the
+algorithms of the engine, and times their steps by LogGOPS: latency, overhead of a message and a
+byte, gap of an interface, and the length from which messages wait for their receive. By default each rank has a separate host with 10 Gb/s; --cluster describes another
+cluster, with as many ranks on each host, and hosts on each switch, for all numbers of ranks.
 
 Algorithms whose ranks have steps in proportion to the logarithm of the ranks are predicted for
 up to 65536 ranks, the others for up to 4096. The length of segments follows from the link.
 
 --compare fits the model to a table that zrlbench tune has measured, to calls of up to 4 ranks, and
-prints how far the model is from all that was measured: how often what it has as the fastest was
-measured within 1.25 times the fastest, and the ratios of predicted to measured times.`,
+prints the error of the model: how often its fastest algorithm was measured within 1.25 times the
+fastest one, and the ratios of predicted to measured times.`,
 		Example: `  zrlbench paper scale --collectives allreduce --ranks 16,256,4096,65536 --bytes 8,1MiB
   zrlbench paper scale --cluster cluster.yaml --svg plots
   zrlbench paper scale --compare table.yaml`,
@@ -265,8 +264,8 @@ func (a *app) paperChooseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "choose CLUSTER", Short: "Choose algorithms for a cluster that is described in a file",
 		Args: cobra.ExactArgs(1),
-		Long: `Choose which algorithm, and which length of segments, carries out each collective on a cluster,
-by the model of zrlbench paper scale. The file describes the cluster:
+		Long: `Choose the algorithm and the length of segments for each collective on a cluster, by the model of
+zrlbench paper scale. The file describes the cluster:
 
   ranks: 64                            # up to 1024
   hosts: 16                            # default: one for each rank
@@ -277,12 +276,11 @@ by the model of zrlbench paper scale. The file describes the cluster:
   overhead: 2.5us                      # processor time of a message at each end
   engine: software                     # or fpga: all ranks but 0 are FPGAs (cloudfpga)
 
-Print the calls for which the choice is another one than that of the built-in table, and the
-time of all. --output writes the table for the configuration (collectives.table) or
-ZRLMPI_COLLECTIVES_TABLE: the same one for all ranks. FPGAs read no table; for these, print what
-collectives.upstream should be. In no call that is predicted, the choice takes more time than that
-of the built-in table. What processors take is that of the built-in table's formulas, or
-fitted to a table that zrlbench tune has measured (--measured).`,
+Print the calls for which the choice differs from the built-in table, and the total time. --output
+writes the table for the configuration (collectives.table) or ZRLMPI_COLLECTIVES_TABLE, the same
+one for all ranks. FPGAs read no table; for these, print the value for collectives.upstream. By the
+prediction, no call is slower than with the built-in table. Processor times come from the
+built-in table's formulas, or are fitted to a table that zrlbench tune has measured (--measured).`,
 		Example: `  zrlbench paper choose cluster.yaml --output table.yaml
   zrlbench paper choose cluster.yaml --measured measured.yaml --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {

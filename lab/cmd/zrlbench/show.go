@@ -153,7 +153,7 @@ func (a *app) archiveCommand() *cobra.Command {
 		Use: "archive FILE", Short: "Add a measurement to the archived runs", Args: cobra.ExactArgs(1),
 		Long: `Add a measurement that zrlbench --save or zrlbench goodput --save wrote to the archived
 runs, and print the name of the new file: the date and the machine. The file has the
-medians, not the single rounds, and says which targets were met.
+medians, not the single rounds, and lists which targets were met.
 
 Run it in the root of the repository. "zrlbench show" of the next build lists the run.
 

@@ -27,8 +27,8 @@ and between processes that use the loopback network. Measurements are repeated i
 the first call of each is verified. Print the medians and the algorithms chosen.
 
 With --output, write the table. To use it, configure it on all ranks, as
-collectives.table or by ZRLMPI_COLLECTIVES_TABLE. A collective that a table lacks is
-carried out by the first algorithm that supports it, so a table for use should have all
+collectives.table or by ZRLMPI_COLLECTIVES_TABLE. For a collective that the table
+lacks, ranks use the first algorithm that supports the call, so a table should have all
 collectives.
 
 Exit codes: 0 everything was measured, 1 a measurement failed, 2 the command line is wrong.`,
@@ -73,8 +73,8 @@ func (a *app) tuneShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show [FILE]", Short: "Print a table that tune has written, or the built-in one",
 		Args: cobra.MaximumNArgs(1),
-		Long: `Print a table that tune --output has written, or one written by hand: the medians, and
-which algorithm is chosen. By default print the built-in table.`,
+		Long: `Print a table that tune --output or a user has written: the medians, and the algorithms chosen.
+By default, print the built-in table.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.writeTable(tune.Shipped(), cmd.OutOrStdout())
