@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -96,6 +97,34 @@ func (n *Namespace) Set(key, value string) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("cannot set %s to %q in a network namespace: %w", key, value, err)
+	}
+	return nil
+}
+
+// SetFeature changes a feature of a device in the namespace, as the program ethtool does. The command is a number such as
+// ETHTOOL_SGRO.
+func (n *Namespace) SetFeature(device string, command, value uint32) error {
+	var err error
+	n.Do(func() {
+		var fd int
+		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return
+		}
+		defer unix.Close(fd)
+		argument := [2]uint32{command, value} // struct ethtool_value
+		request := struct {                   // struct ifreq
+			name [unix.IFNAMSIZ]byte
+			data *[2]uint32
+			_    [16]byte
+		}{data: &argument}
+		copy(request.name[:unix.IFNAMSIZ-1], device)
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+		if errno != 0 {
+			err = errno
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("cannot execute ethtool command %#x for %s: %w", command, device, err)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/zrlmpi/zrlmpid/internal/netns/netnstest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -56,8 +58,7 @@ func (h *hosts) listen(cfg udp.Config) (c *udp.Conn, err error) {
 func (h *hosts) useDriverMode(t testing.TB) {
 	t.Helper()
 	for i := range h {
-		var err error
-		if h[i].Do(func() { err = xdp.SetGRO("eth0", true) }); err != nil {
+		if err := h[i].SetFeature("eth0", unix.ETHTOOL_SGRO, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
