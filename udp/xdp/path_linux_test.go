@@ -54,10 +54,12 @@ func (h *hosts) listen(cfg udp.Config) (c *udp.Conn, err error) {
 	return c, err
 }
 
-// useDriverMode makes the devices coalesce packets, so that the program is attached in the driver's mode.
+// useDriverMode makes the devices coalesce packets, so that the program is attached in the driver's mode. Frames may be
+// longer than a buffer of the driver.
 func (h *hosts) useDriverMode(t testing.TB) {
 	t.Helper()
 	for i := range h {
+		h[i].IP("link set eth0 mtu 9000")
 		if err := h[i].SetFeature("eth0", unix.ETHTOOL_SGRO, 1); err != nil {
 			t.Fatal(err)
 		}
