@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 	"github.com/zrlmpi/zrlmpid/udp"
@@ -47,14 +48,17 @@ func newPair(t *testing.T, open udp.OpenPath) *pair {
 	return p
 }
 
-// awaitPath sends headers in both directions until they use the path at both ends, and returns the number of headers
-// sent and received by it.
+// awaitPath sends headers in both directions until they use the path at both ends.
 func (p *pair) awaitPath(t *testing.T) {
 	t.Helper()
 	header := bytes.Repeat([]byte{0x96}, protocol.HeaderLen)
-	var before [2]uint64
+	var before [2]state.Path
 	for rank := range p.paths {
-		before[rank] = p.paths[rank].State().Received
+		before[rank] = p.paths[rank].State()
+	}
+	used := func(rank int) bool {
+		now := p.paths[rank].State()
+		return now.Sent > before[rank].Sent && now.Received > before[rank].Received
 	}
 	limit := time.Now().Add(transporttest.Timeout)
 	for time.Now().Before(limit) {
@@ -64,7 +68,7 @@ func (p *pair) awaitPath(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if p.paths[0].State().Received > before[0] && p.paths[1].State().Received > before[1] {
+		if used(0) && used(1) {
 			return
 		}
 		for _, end := range p.ends {

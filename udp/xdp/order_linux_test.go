@@ -1,10 +1,15 @@
 package xdp_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -152,4 +157,33 @@ func TestLostAnnouncements(t *testing.T) {
 			t.Errorf("%s: noticed after %v", change.line, d)
 		}
 	}
+}
+
+// TestManyAnnouncements checks that a neighbour that makes the kernel announce changes all the time costs only a part of
+// a processor: entries for the senders of ARP requests, for example.
+func TestManyAnnouncements(t *testing.T) {
+	p := newPair(t, xdp.Open)
+	p.awaitPath(t)
+	var batch bytes.Buffer
+	for i := range 20_000 {
+		fmt.Fprintf(&batch, "neigh replace 10.9.0.%d lladdr 02:00:00:00:%02x:01 dev eth0\n", 20+i%200, i/200)
+	}
+	file := filepath.Join(t.TempDir(), "batch")
+	if err := os.WriteFile(file, batch.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	used := func() time.Duration {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	start, before := time.Now(), used()
+	p.hosts[0].Run("ip", "-batch", file)
+	elapsed, cost := time.Since(start), used()-before
+	if cost > elapsed/4 {
+		t.Errorf("%v of processor time in %v", cost, elapsed)
+	}
+	p.awaitPath(t)
 }
