@@ -101,8 +101,8 @@ func (n *Namespace) Set(key, value string) (err error) {
 	return nil
 }
 
-// SetFeature changes a feature of a device in the namespace, as the program ethtool does. The command is a number such as
-// ETHTOOL_SGRO.
+// SetFeature changes a feature of a device in the namespace, as the program ethtool does. The command is a number such
+// as ETHTOOL_SGRO.
 func (n *Namespace) SetFeature(device string, command, value uint32) error {
 	var err error
 	n.Do(func() {

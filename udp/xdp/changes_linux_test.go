@@ -244,7 +244,7 @@ func TestLaterFilter(t *testing.T) {
 	defer xdp.SetRefreshInterval(10 * time.Millisecond)()
 	p := newPair(t, xdp.OpenUnlessFiltered)
 	p.awaitPath(t)
-	p.hosts[0].Run(nft, "add table inet later; add chain inet later in { type filter hook input priority 0; policy drop; }")
+	p.hosts[0].Run(nft, "table inet later { chain in { type filter hook input priority 0; policy drop; }; }")
 	for limit := time.Now().Add(transporttest.Timeout); len(p.paths[0].State().ByKernel) == 0; {
 		if time.Now().After(limit) {
 			t.Fatalf("the path bypasses the rule: %+v", p.paths[0].State())

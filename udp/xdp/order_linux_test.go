@@ -159,8 +159,8 @@ func TestLostAnnouncements(t *testing.T) {
 	}
 }
 
-// TestManyAnnouncements checks that a neighbour that makes the kernel announce changes all the time costs only a part of
-// a processor: entries for the senders of ARP requests, for example.
+// TestManyAnnouncements checks that a kernel that announces changes all the time costs only a part of a processor. It
+// does so for the senders of ARP requests, for example.
 func TestManyAnnouncements(t *testing.T) {
 	var batch bytes.Buffer
 	for i := range 20_000 {

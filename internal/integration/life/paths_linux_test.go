@@ -37,7 +37,7 @@ const (
 	pathsDuration, pathsSeed = "ZRLMPI_PATHS_DURATION", "ZRLMPI_PATHS_SEED"
 	// messagePause is the pause of a pair after each message.
 	messagePause = 10 * time.Millisecond
-	// maxRecovery is the time within which pairs of profile extended must recover.
+	// maxRecovery is the time within which pairs of profile extended must recover, if those by sockets do.
 	maxRecovery = time.Second
 	// longestMessage is the length of the longest message in bytes, and longestShort the one of profile cloudfpga, which
 	// fills a datagram.
@@ -45,7 +45,7 @@ const (
 )
 
 // ways are the ways of the datagrams of a pair of ranks: AF_XDP at both ends, at one end, or at none.
-var ways = []string{"AF_XDP", "AF_XDP, socket", "socket"}
+var ways = [...]string{"AF_XDP", "AF_XDP, socket", "socket"}
 
 // pathHosts are two hosts whose network changes, with the daemons of both.
 type pathHosts struct {
@@ -108,8 +108,8 @@ func newPathHosts(t *testing.T, seed uint64, v6 bool) *pathHosts {
 }
 
 func (h *pathHosts) startDaemons() {
-	const common = "http: {listen: \"\"}\nlog: {level: error}\ndefaults: {transport: udp, deadlines: {ack: 5s, data: 5s}, " +
-		"path: %s}"
+	const common = "http: {listen: \"\"}\nlog: {level: error}\ndefaults: {transport: udp, path: %s, deadlines: {ack: 5s, " +
+		"data: 5s}}"
 	for i := range h.hosts {
 		for _, byPath := range []int{0, 1} {
 			path := "kernel"
@@ -338,9 +338,14 @@ func lines(ofPeer bool, list ...string) func(h *pathHosts, host int) {
 	}
 }
 
-func filter(rules string) func(h *pathHosts, host int) {
-	return func(h *pathHosts, host int) { h.hosts[host].Run(h.nft, rules) }
+// filter returns a function that adds a rule to the packet filter, and unfilter removes it.
+func filter(rule string) func(h *pathHosts, host int) {
+	return func(h *pathHosts, host int) {
+		h.hosts[host].Run(h.nft, "table inet soak { chain in { type filter hook input priority 0; "+rule+"; }; }")
+	}
 }
+
+func unfilter(h *pathHosts, host int) { h.hosts[host].Run(h.nft, "delete table inet soak") }
 
 var changes = []change{
 	{"link down", lines(false, "link set eth0 down"), func(h *pathHosts, host int) {
@@ -359,16 +364,17 @@ var changes = []change{
 	{"another hardware address", lines(false, "link set eth0 address RANDOM"), nil, 0},
 	{"address removed", lines(false, "addr del IP4/24 dev eth0", "addr del IP6/64 dev eth0"),
 		lines(false, "addr add IP4/24 dev eth0", "addr add IP6/64 dev eth0 nodad"), 500 * time.Millisecond},
-	{"MTU of 1300", lines(false, "link set eth0 mtu 1300"), lines(false, "link set eth0 mtu 1500"), 500 * time.Millisecond},
+	{"MTU of 1300", lines(false, "link set eth0 mtu 1300"), lines(false, "link set eth0 mtu 1500"),
+		500 * time.Millisecond},
 	{"route through another hop", lines(true, "route replace IP4/32 via VIA4 dev eth0 onlink",
 		"route replace IP6/128 via VIA6 dev eth0 onlink"),
 		lines(true, "route del IP4/32", "route del IP6/128"), 500 * time.Millisecond},
 	{"no route", lines(true, "route replace unreachable IP4/32", "route replace unreachable IP6/128"),
 		lines(true, "route del unreachable IP4/32", "route del unreachable IP6/128"), 500 * time.Millisecond},
 	{"device queue full", func(h *pathHosts, host int) {
-		h.hosts[host].Run(h.tc, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "1mbit", "burst", "3000", "limit", "6000")
+		h.hosts[host].Run(h.tc, strings.Fields("qdisc add dev eth0 root tbf rate 1mbit burst 3000 limit 6000")...)
 	}, func(h *pathHosts, host int) {
-		h.hosts[host].Run(h.tc, "qdisc", "del", "dev", "eth0", "root")
+		h.hosts[host].Run(h.tc, strings.Fields("qdisc del dev eth0 root")...)
 	}, 500 * time.Millisecond},
 	{"flood", (*pathHosts).flood, (*pathHosts).endFlood, 500 * time.Millisecond},
 	{"flood while it does not poll", func(h *pathHosts, host int) {
@@ -382,10 +388,8 @@ var changes = []change{
 			d.signal(syscall.SIGCONT)
 		}
 	}, 500 * time.Millisecond},
-	{"rule of the packet filter", filter("add table inet soak; add chain inet soak in { type filter hook input priority 0; }; " +
-		"add rule inet soak in udp dport 53 drop"), filter("delete table inet soak"), 7 * time.Second},
-	{"packets dropped by a rule", filter("add table inet soak; add chain inet soak in { type filter hook input priority 0; }; " +
-		"add rule inet soak in udp dport 2718-2800 drop"), filter("delete table inet soak"), 500 * time.Millisecond},
+	{"rule of the packet filter", filter("udp dport 53 drop"), unfilter, 7 * time.Second},
+	{"packets dropped by a rule", filter("udp dport 2718-2800 drop"), unfilter, 500 * time.Millisecond},
 }
 
 // flood sends datagrams of an unknown sender to all ranks of a host, as fast as it can.
@@ -458,12 +462,14 @@ func (h *pathHosts) apply(c *change, longest time.Duration, all results) {
 		p.mu.Unlock()
 	}
 	late := time.After(hangTime)
+	var slowest [len(ways)]time.Duration // of profile extended
 	for _, p := range h.pairs {
 		tally := all.of(c.name, p)
 		select {
 		case d := <-p.recovered:
-			if tally.recoveries = append(tally.recoveries, d); d > maxRecovery && p.profile == "extended" && longest > maxRecovery {
-				h.t.Errorf("%s on host %d: %v has recovered after %v", c.name, host, p, d)
+			tally.recoveries = append(tally.recoveries, d)
+			if p.profile == "extended" {
+				slowest[p.way] = d
 			}
 		case <-late:
 			h.t.Fatalf("%s on host %d: %v does not recover", c.name, host, p)
@@ -475,6 +481,10 @@ func (h *pathHosts) apply(c *change, longest time.Duration, all results) {
 		}
 		p.errors = nil
 		p.mu.Unlock()
+	}
+	// On a busy machine, a process may get no processor for a second.
+	if control := slowest[len(ways)-1]; control <= maxRecovery && max(slowest[0], slowest[1]) > maxRecovery {
+		h.t.Errorf("%s on host %d: recovered after %v by %q", c.name, host, slowest, ways)
 	}
 }
 
