@@ -48,8 +48,11 @@ func BenchmarkOtherTraffic(b *testing.B) {
 				h := newHosts(b)
 				if mode == "native" || mode == "none, GRO" {
 					h.useDriverMode(b)
+					h[0].IP("link set eth0 mtu 1500")
+					h[1].IP("link set eth0 mtu 1500")
 				}
 				h.resolve(b, false)
+				h.resolve(b, true)
 				if mode == "generic" || mode == "native" {
 					m := newMap(b, false)
 					for rank := range h {
