@@ -272,7 +272,7 @@ func (p *pathPair) exchange(ctx context.Context, number uint32, buf []byte) erro
 			return errors.New("wrong bytes")
 		case sent != nil:
 			return p.check("send", sent)
-		case errors.Is(received, handshake.ErrTimeout): // the sender may send again
+		case errors.Is(received, handshake.ErrTimeout): // the sender may retransmit
 			if err := p.check("receive", received); err != nil {
 				return err
 			}
@@ -462,15 +462,11 @@ func (h *pathHosts) apply(c *change, longest time.Duration, all results) {
 		p.mu.Unlock()
 	}
 	late := time.After(hangTime)
-	var slowest [len(ways)]time.Duration // of profile extended
 	for _, p := range h.pairs {
 		tally := all.of(c.name, p)
 		select {
 		case d := <-p.recovered:
 			tally.recoveries = append(tally.recoveries, d)
-			if p.profile == "extended" {
-				slowest[p.way] = d
-			}
 		case <-late:
 			h.t.Fatalf("%s on host %d: %v does not recover", c.name, host, p)
 		}
@@ -482,9 +478,23 @@ func (h *pathHosts) apply(c *change, longest time.Duration, all results) {
 		p.errors = nil
 		p.mu.Unlock()
 	}
-	// On a busy machine, a process may get no processor for a second.
-	if control := slowest[len(ways)-1]; control <= maxRecovery && max(slowest[0], slowest[1]) > maxRecovery {
-		h.t.Errorf("%s on host %d: recovered after %v by %q", c.name, host, slowest, ways)
+}
+
+// check fails the test if nine tenths of the recoveries of profile extended take longer than maxRecovery by AF_XDP, but
+// not by sockets. The slowest ones depend on chance: the kernel waits a second for the answer of a neighbour, and a
+// busy machine may give a process no processor.
+func (r results) check(t *testing.T) {
+	for _, c := range changes {
+		var most [len(ways)]time.Duration
+		for i, way := range ways {
+			if tally := r[[3]string{c.name, "extended", way}]; tally != nil && len(tally.recoveries) >= 10 {
+				slices.Sort(tally.recoveries)
+				most[i] = tally.recoveries[len(tally.recoveries)*9/10]
+			}
+		}
+		if socket := most[len(ways)-1]; max(most[0], most[1]) > max(maxRecovery, socket) {
+			t.Errorf("%s: nine tenths have recovered after %v by %q", c.name, most, ways)
+		}
 	}
 }
 
@@ -574,6 +584,7 @@ func testPaths(t *testing.T, h *pathHosts, duration time.Duration) {
 		h.apply(&changes[h.rng.IntN(len(changes))], time.Hour, found)
 		pause(ctx, time.Duration(200+h.rng.IntN(800))*time.Millisecond)
 	}
+	found.check(t)
 	h.awaitPaths()
 	cancel()
 	all.Wait()
