@@ -21,8 +21,9 @@ var refreshInterval = 5 * time.Second
 const (
 	// announcementPause is the pause after an announcement. Meanwhile, the kernel collects further ones.
 	announcementPause = time.Millisecond
-	// readPause is the pause after the tables were read, as a multiple of the time that this took.
-	readPause = 9
+	// readPause is the pause after the tables were read, as a multiple of the time that this took, up to maxReadPause.
+	readPause    = 9
+	maxReadPause = 100 * time.Millisecond
 )
 
 // table contains what the kernel knows about the peers of a rank, in rank order.
@@ -144,7 +145,7 @@ func (r *routes) follow() {
 		r.read()
 		select {
 		case <-r.done:
-		case <-time.After(min(readPause*time.Since(start), refreshInterval)):
+		case <-time.After(min(readPause*time.Since(start), maxReadPause)):
 		}
 	}
 }
