@@ -23,7 +23,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./daemon/attach ./metrics ./internal/integration
 
-.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose decided programs mutations soak soak-life bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
+.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose decided programs mutations soak soak-life soak-paths bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -134,6 +134,10 @@ LIFE ?= 1h
 
 soak-life: ## 64 ranks with loss, kills, stops and restarts for LIFE (1h): no leak of memory, descriptors, goroutines, files
 	ZRLMPI_LIFE_DURATION=$(LIFE) $(GO) test -count=1 -timeout 24h -run 'TestSoak$$' -v ./internal/integration/life
+
+soak-paths: LIFE = 30m
+soak-paths: ## ranks by AF_XDP and by sockets between two hosts whose network changes for LIFE (30m), as root: no wrong bytes, no false success, recovery
+	ZRLMPI_PATHS_DURATION=$(LIFE) $(GO) test -count=1 -timeout 24h -run 'TestPaths$$' -v ./internal/integration/life
 
 bench: build ## measure latency, bandwidth, rates and idle use beside the raw limits and other MPI libraries; results in bin/bench
 	mkdir -p bin/bench

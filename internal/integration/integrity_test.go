@@ -37,35 +37,11 @@ import (
 // ZRLMPI_INTEGRITY_MESSAGES sets the number of messages per case, and ZRLMPI_INTEGRITY_LOSS the percentages of lost
 // datagrams. `make soak` sends a million messages with 1, 5 and 20 percent.
 func TestIntegrity(t *testing.T) {
-	messages, err := strconv.Atoi(cmp.Or(os.Getenv("ZRLMPI_INTEGRITY_MESSAGES"), "20000"))
-	if err != nil || messages < 2 {
-		t.Fatalf("ZRLMPI_INTEGRITY_MESSAGES=%q is not a number of messages", os.Getenv("ZRLMPI_INTEGRITY_MESSAGES"))
-	}
-	few := messages < 100_000
-	for loss := range strings.SplitSeq(cmp.Or(os.Getenv("ZRLMPI_INTEGRITY_LOSS"), "5"), ",") {
-		t.Run("extended/udp/"+loss, func(t *testing.T) {
-			x := newIntegrity(t, "udp", 4, "loss "+loss+"% duplicate 5% reorder 5% corrupt 1%")
-			x.extended(messages)
-			if c := x.report(); c.Lost == 0 || c.Duplicated == 0 || c.Reordered == 0 || c.Corrupted == 0 {
-				t.Errorf("the network was not impaired: %+v", c)
-			}
-		})
-		t.Run("cloudfpga/udp/"+loss, func(t *testing.T) {
-			ranks, messages := 32, messages // use many pairs, because a lost datagram costs at least 100 ms
-			if few {
-				ranks, messages = 8, messages/20
-			}
-			// Exclude faults that this profile cannot detect (section 11 of the protocol): duplicate continuation
-			// datagrams, and reordered packets. On a busy machine, where round trips exceed timeouts, a packet delayed
-			// by 2 ms may be received during the next message.
-			x := newIntegrity(t, "udp", ranks, "loss "+loss+"%",
-				"packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%")
-			x.handshakes(messages)
-			if c := x.report(); c.Lost == 0 || c.Duplicated == 0 {
-				t.Errorf("the network was not impaired: %+v", c)
-			}
-		})
-	}
+	messages := integrityMessages(t)
+	few := messages < fewMessages
+	testIntegrityUDP(t, messages, func(t *testing.T, ranks int, rules ...string) *integrity {
+		return newIntegrity(t, "udp", ranks, rules...)
+	})
 	faults := []string{"reset 0.1%", "close 0.05%", "delay 50us~500us", "from 0 after 50ms for 300ms partition"}
 	t.Run("extended/tcp", func(t *testing.T) {
 		x := newIntegrity(t, "tcp", 4, append(faults, "corrupt 0.01%")...)
@@ -87,12 +63,55 @@ func TestIntegrity(t *testing.T) {
 	})
 }
 
+// fewMessages is the number of messages of a case below which cases with timeouts send only a part.
+const fewMessages = 100_000
+
+// integrityMessages returns the number of messages per case.
+func integrityMessages(t *testing.T) int {
+	t.Helper()
+	messages, err := strconv.Atoi(cmp.Or(os.Getenv("ZRLMPI_INTEGRITY_MESSAGES"), "20000"))
+	if err != nil || messages < 2 {
+		t.Fatalf("ZRLMPI_INTEGRITY_MESSAGES=%q is not a number of messages", os.Getenv("ZRLMPI_INTEGRITY_MESSAGES"))
+	}
+	return messages
+}
+
+// testIntegrityUDP runs the cases over datagrams between ranks that the function connect connects.
+func testIntegrityUDP(t *testing.T, messages int, connect func(t *testing.T, ranks int, rules ...string) *integrity) {
+	for loss := range strings.SplitSeq(cmp.Or(os.Getenv("ZRLMPI_INTEGRITY_LOSS"), "5"), ",") {
+		t.Run("extended/udp/"+loss, func(t *testing.T) {
+			x := connect(t, 4, "loss "+loss+"% duplicate 5% reorder 5% corrupt 1%")
+			x.extended(messages)
+			if c := x.report(); c.Lost == 0 || c.Duplicated == 0 || c.Reordered == 0 || c.Corrupted == 0 {
+				t.Errorf("the network was not impaired: %+v", c)
+			}
+		})
+		t.Run("cloudfpga/udp/"+loss, func(t *testing.T) {
+			ranks, messages := 32, messages // use many pairs, because a lost datagram costs at least 100 ms
+			if messages < fewMessages {
+				ranks, messages = 8, messages/20
+			}
+			// Exclude faults that this profile cannot detect (section 11 of the protocol): duplicate continuation
+			// datagrams, and reordered packets. On a busy machine, where round trips exceed timeouts, a packet delayed
+			// by 2 ms may be received during the next message.
+			x := connect(t, ranks, "loss "+loss+"%", "packet SEND_REQUEST,CLEAR_TO_SEND,DATA,ACK duplicate 5%")
+			x.handshakes(messages)
+			if c := x.report(); c.Lost == 0 || c.Duplicated == 0 {
+				t.Errorf("the network was not impaired: %+v", c)
+			}
+		})
+	}
+}
+
 // integrity is a set of ranks connected by a relay.
 type integrity struct {
 	t       *testing.T
 	relay   *impaired.Relay
 	maps    []*rankmap.Map // by rank
 	engines []*mpe.Engine
+	// listen opens the transport of a rank over datagrams. conns are those transports.
+	listen func(cfg udp.Config) (*udp.Conn, error)
+	conns  []*udp.Conn
 }
 
 // newIntegrity starts the relay.
@@ -103,15 +122,23 @@ func newIntegrity(t *testing.T, transport string, ranks int, rules ...string) *i
 		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 81, byte(rank + 1)}), 27180)
 		entries[rank] = config.Rank{Rank: rank, Address: config.Address{AddrPort: addr}, Run: config.RunHost}
 	}
-	x := &integrity{t: t}
+	x := &integrity{t: t, listen: udp.Listen}
 	x.relay, x.maps = relayed(t, config.New(entries...), transport, rules...)
 	return x
 }
 
-// relayed starts a relay, and returns the rank map of each rank.
+// relayed starts a relay on loopback addresses, and returns the rank map of each rank.
 func relayed(t *testing.T, cfg *config.Config, transport string, rules ...string) (*impaired.Relay, []*rankmap.Map) {
 	t.Helper()
-	plan, err := impaired.NewPlan(cfg, cluster.Pool{}, transport)
+	return relayedOn(t, func(f func()) { f() }, cluster.Pool{}, cfg, transport, rules...)
+}
+
+// relayedOn is relayed with addresses of a pool. The function do runs a function on the relay's host.
+func relayedOn(
+	t *testing.T, do func(func()), pool cluster.Pool, cfg *config.Config, transport string, rules ...string,
+) (r *impaired.Relay, maps []*rankmap.Map) {
+	t.Helper()
+	plan, err := impaired.NewPlan(cfg, pool, transport)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,12 +150,11 @@ func relayed(t *testing.T, cfg *config.Config, transport string, rules ...string
 		}
 		script.Rules = append(script.Rules, rule)
 	}
-	r, err := impaired.Listen(plan, script)
-	if err != nil {
+	if do(func() { r, err = impaired.Listen(plan, script) }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	maps := make([]*rankmap.Map, plan.Size())
+	maps = make([]*rankmap.Map, plan.Size())
 	for rank := range maps {
 		own, err := plan.ConfigFor([]int{rank})
 		if err != nil {
@@ -146,7 +172,9 @@ func (x *integrity) start(profile protocol.Profile, peer func(seed uint64, tr mp
 		var tr mpe.Transport
 		var err error
 		if x.relay.Report().Transport == "udp" {
-			tr, err = udp.Listen(udp.Config{Rank: rank, Map: m})
+			var c *udp.Conn
+			c, err = x.listen(udp.Config{Rank: rank, Map: m})
+			tr, x.conns = c, append(x.conns, c)
 		} else {
 			tr, err = tcp.Listen(tcp.Config{
 				Rank: rank, Map: m, Profile: func(int) protocol.Profile { return profile },
@@ -169,8 +197,13 @@ func (x *integrity) start(profile protocol.Profile, peer func(seed uint64, tr mp
 	}
 }
 
-// report logs and returns the fate of the packets.
+// report logs and returns the fate of the packets. It checks that ranks with a path have used it.
 func (x *integrity) report() impair.Count {
+	for rank, c := range x.conns {
+		if p := c.Path(); p != nil && (p.Sent == 0 || p.Received == 0 || p.Corrupt > 0 || p.Full > 0) {
+			x.t.Errorf("rank %d: %+v", rank, p)
+		}
+	}
 	r := x.relay.Report()
 	x.t.Logf("%.1f s: %+v; not asked for: %d datagrams lost in receive buffers, %d not sent, %d of unknown source",
 		r.Seconds, r.Total, r.SocketDrops, r.Failed, r.UnknownSource)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zrlmpi/zrlmpid/internal/netns/netnstest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
@@ -53,15 +54,14 @@ func TestHydra(t *testing.T) {
 func TestHydraOnHosts(t *testing.T) {
 	hydra := needs.Program(t, "jobs on several hosts", "mpiexec.hydra", "mpich")
 	program, want := helloProgram(t, 6)
-	hosts := []netHost{newNetHost(t), newNetHost(t), newNetHost(t)}
-	hosts[0].ip(t, "link add bridge0 type bridge", "link set bridge0 up", "addr add 10.9.0.1/24 dev bridge0",
-		"link set lo up")
+	hosts := []netnstest.Host{newNetHost(t), newNetHost(t), newNetHost(t)}
+	hosts[0].IP("link add bridge0 type bridge", "link set bridge0 up", "addr add 10.9.0.1/24 dev bridge0")
 	names := []string{"10.9.0.1"}
 	for i, h := range hosts[1:] {
 		port, ip := fmt.Sprintf("port%d", i), fmt.Sprintf("10.9.0.%d", i+2)
-		wire(t, hosts[0], h, port, "eth0", 1500, 1500)
-		hosts[0].ip(t, fmt.Sprintf("link set %s master bridge0", port))
-		h.ip(t, "link set lo up", fmt.Sprintf("addr add %s/24 dev eth0", ip))
+		hosts[0].Join(port, h, "eth0")
+		hosts[0].IP(fmt.Sprintf("link set %s master bridge0", port))
+		h.IP(fmt.Sprintf("addr add %s/24 dev eth0", ip))
 		names = append(names, ip)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), jobTime)

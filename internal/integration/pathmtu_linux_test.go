@@ -3,6 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,77 +11,43 @@ import (
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
-	"github.com/zrlmpi/zrlmpid/internal/netns"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
+	"github.com/zrlmpi/zrlmpid/internal/netns/netnstest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// netHost is a network namespace.
-type netHost struct{ *netns.Namespace }
-
-func newNetHost(t testing.TB) netHost {
-	t.Helper()
-	needs.Root(t, "path MTUs", "can create network namespaces")
-	needs.Program(t, "path MTUs", "ip", "iproute2")
-	n, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(n.Close)
-	return netHost{n}
-}
-
-// ip runs commands of the program ip.
-func (h netHost) ip(t testing.TB, lines ...string) {
-	t.Helper()
-	if err := h.RunIP(lines...); err != nil {
-		t.Errorf("%v: %v", lines, err)
-	}
-}
-
-// wire connects two hosts by a pair of devices with the given MTUs.
-func wire(t testing.TB, a, b netHost, nameA, nameB string, mtuA, mtuB int) {
-	t.Helper()
-	a.ip(t, fmt.Sprintf("link add %s type veth peer name %s netns %s", nameA, nameB, b.Name()),
-		fmt.Sprintf("link set %s mtu %d up", nameA, mtuA))
-	b.ip(t, fmt.Sprintf("link set %s mtu %d up", nameB, mtuB))
-}
+func newNetHost(t testing.TB) netnstest.Host { return netnstest.New(t, "path MTUs") }
 
 // direct returns two hosts on one wire.
-func direct(t testing.TB, mtuA, mtuB int) (a, b netHost) {
-	a, b = newNetHost(t), newNetHost(t)
-	wire(t, a, b, "eth0", "eth0", mtuA, mtuB)
-	for i, h := range []netHost{a, b} {
-		h.ip(t, fmt.Sprintf("addr add 10.9.0.%d/24 dev eth0", i+1))
+func direct(t testing.TB, mtuA, mtuB int) (a, b netnstest.Host) {
+	p := netnstest.Pair(t, "path MTUs", [2]string{fmt.Sprint("mtu ", mtuA), fmt.Sprint("mtu ", mtuB)})
+	for i, h := range p {
 		if mtuA >= 1280 {
-			h.ip(t, fmt.Sprintf("addr add fd00::%d/64 dev eth0 nodad", i+1))
+			h.IP(fmt.Sprintf("addr add fd00::%d/64 dev eth0 nodad", i+1))
 		}
 	}
-	return a, b
+	return p[0], p[1]
 }
 
 // routed returns two hosts connected by a router. A silent router sends no ICMP errors.
-func routed(t testing.TB, near, far int, silent bool) (a, router, b netHost) {
+func routed(t testing.TB, near, far int, silent bool) (a, router, b netnstest.Host) {
 	a, router, b = newNetHost(t), newNetHost(t), newNetHost(t)
-	wire(t, a, router, "eth0", "eth0", near, near)
-	wire(t, b, router, "eth0", "eth1", far, far)
-	router.ip(t, "addr add 10.9.0.254/24 dev eth0", "addr add 10.9.1.254/24 dev eth1")
-	if err := router.Set("net.ipv4.ip_forward", "1"); err != nil {
-		t.Fatal(err)
-	}
+	a.Join(fmt.Sprint("eth0 mtu ", near), router, fmt.Sprint("eth0 mtu ", near))
+	b.Join(fmt.Sprint("eth0 mtu ", far), router, fmt.Sprint("eth1 mtu ", far))
+	router.IP("addr add 10.9.0.254/24 dev eth0", "addr add 10.9.1.254/24 dev eth1")
+	router.Set("net.ipv4.ip_forward", "1")
 	if silent {
-		router.ip(t, "rule add from 10.9.0.254 blackhole", "rule add from 10.9.1.254 blackhole")
+		router.IP("rule add from 10.9.0.254 blackhole", "rule add from 10.9.1.254 blackhole")
 	}
-	a.ip(t, "addr add 10.9.0.1/24 dev eth0", "route add default via 10.9.0.254")
-	b.ip(t, "addr add 10.9.1.2/24 dev eth0", "route add default via 10.9.1.254")
+	a.IP("addr add 10.9.0.1/24 dev eth0", "route add default via 10.9.0.254")
+	b.IP("addr add 10.9.1.2/24 dev eth0", "route add default via 10.9.1.254")
 	return a, router, b
 }
 
 // startRanks starts the ranks of a configuration, each on a separate host.
-func startRanks(t testing.TB, text string, hosts ...netHost) (ranks []*node.Rank) {
+func startRanks(t testing.TB, text string, hosts ...netnstest.Host) (ranks []*node.Rank) {
 	t.Helper()
 	for i, h := range hosts {
 		ranks = append(ranks, startRank(t, text, i, h))
@@ -89,7 +56,7 @@ func startRanks(t testing.TB, text string, hosts ...netHost) (ranks []*node.Rank
 }
 
 // startRank starts a rank of a configuration.
-func startRank(t testing.TB, text string, rank int, h netHost) *node.Rank {
+func startRank(t testing.TB, text string, rank int, h netnstest.Host) *node.Rank {
 	t.Helper()
 	cfg, err := config.Parse(strings.NewReader(text), "test.yaml")
 	if err != nil {
@@ -224,8 +191,9 @@ func TestPathMTUShrinks(t *testing.T) {
 			shrunk := make(chan struct{})
 			go func() {
 				defer close(shrunk)
-				router.ip(t, "link set eth1 mtu 1400")
-				b.ip(t, "link set eth0 mtu 1400")
+				if err := errors.Join(router.RunIP("link set eth1 mtu 1400"), b.RunIP("link set eth0 mtu 1400")); err != nil {
+					t.Error(err)
+				}
 			}()
 			swap(t, ranks, 20_000_000)
 			<-shrunk
@@ -239,8 +207,9 @@ func TestPathMTUShrinks(t *testing.T) {
 		shrunk := make(chan struct{})
 		go func() {
 			defer close(shrunk)
-			a.ip(t, "link set eth0 mtu 1280")
-			b.ip(t, "link set eth0 mtu 1280")
+			if err := errors.Join(a.RunIP("link set eth0 mtu 1280"), b.RunIP("link set eth0 mtu 1280")); err != nil {
+				t.Error(err)
+			}
 		}()
 		swap(t, ranks, 20_000_000)
 		<-shrunk
@@ -255,7 +224,7 @@ func TestPathMTUShrinks(t *testing.T) {
 // the rank also has a peer of the extended profile, whose packets are not fragmented.
 func TestPathMTUOfOtherProfiles(t *testing.T) {
 	a, b := direct(t, 1280, 1280)
-	b.ip(t, "addr add 10.9.0.3/24 dev eth0")
+	b.IP("addr add 10.9.0.3/24 dev eth0")
 	const text = `
 ranks:
   - {rank: 0, address: "10.9.0.1:2718", %s}

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/zrlmpi/zrlmpid/examples/apps/jacobi"
-	"github.com/zrlmpi/zrlmpid/internal/netns"
+	"github.com/zrlmpi/zrlmpid/internal/netns/netnstest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 )
 
@@ -398,24 +398,12 @@ func TestUpstreamExamplesWithLosses(t *testing.T) {
 // end the message with an error.
 func lossyNetwork(t *testing.T) func(program string) string {
 	t.Helper()
-	needs.Root(t, "upstream's programs with losses", "makes a network namespace")
 	nft := needs.Program(t, "upstream's programs with losses", "nft", "nftables")
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ns.Close() })
-	for _, command := range []string{"link set lo up", "addr add 10.0.0.1/8 dev lo"} {
-		if err := ns.RunIP(command); err != nil {
-			t.Fatal(err)
-		}
-	}
-	inside := "--net=/proc/" + ns.Name() + "/ns/net"
-	rules := "add table inet loss; add chain inet loss in { type filter hook input priority 0; }; add rule inet loss " +
-		"in udp dport 2718 numgen inc mod 100 == 0 drop"
-	if out, err := exec.Command("nsenter", inside, nft, rules).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	host := netnstest.New(t, "upstream's programs with losses")
+	host.IP("addr add 10.0.0.1/8 dev lo")
+	host.Run(nft, "add table inet loss; add chain inet loss in { type filter hook input priority 0; }; add rule inet "+
+		"loss in udp dport 2718 numgen inc mod 100 == 0 drop")
+	inside := "--net=/proc/" + host.Name() + "/ns/net"
 	return func(program string) string {
 		script := filepath.Join(t.TempDir(), "lossy")
 		if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec nsenter %s %s \"$@\"\n", inside, program),

@@ -22,17 +22,17 @@ func TestNamespace(t *testing.T) {
 		hosts[i] = h
 	}
 	before := devices(t)
-	add := "link add wire0 type veth peer name wire0 netns "
-	if err := hosts[0].RunIP(add+"no-such", "link set lo up"); err == nil {
+	if err := hosts[0].RunIP("link add wire0 type veth peer name wire0 netns no-such", "link set lo up"); err == nil {
 		t.Error("ip has failed, and there is no error")
 	}
-	if err := hosts[0].RunIP(add + hosts[1].Name()); err != nil {
+	if err := netns.Join(hosts[0], hosts[1], "wire0 mtu 1400", "wire0"); err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range hosts {
+	for i, h := range hosts {
 		h.Do(func() {
-			if _, err := net.InterfaceByName("wire0"); err != nil {
-				t.Error(err)
+			d, err := net.InterfaceByName("wire0")
+			if mtu := 1400 + 100*i; err != nil || d.MTU != mtu || d.Flags&net.FlagUp == 0 {
+				t.Errorf("host %d: %+v, %v; want an MTU of %d", i, d, err, mtu)
 			}
 		})
 	}

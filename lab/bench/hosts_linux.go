@@ -9,61 +9,46 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 )
 
-// hosts are two network namespaces joined by a veth pair. They are the hosts of ranks 0 and 1.
-type hosts [2]*netns.Namespace
+// hosts are the hosts of ranks 0 and 1.
+type hosts struct{ pair *netns.Pair }
 
 // newHosts makes the hosts. It needs root and the program ip.
-func newHosts() (_ *hosts, err error) {
-	h := &hosts{}
-	defer func() {
+func newHosts() (*hosts, error) {
+	p, err := netns.NewPair([2]string{"address " + hardwareAddress(0), "address " + hardwareAddress(1)})
+	if err != nil {
+		return nil, err
+	}
+	h := &hosts{p}
+	for i := range p {
+		peer := 1 - i
+		err := p[i].RunIP("link set eth0 addrgenmode none", "addr flush dev eth0 scope link", // IPv6 then sends nothing
+			fmt.Sprintf("neigh add %v lladdr %s dev eth0", hostAddresses[peer].Addr(), hardwareAddress(peer)))
 		if err != nil {
 			h.close()
-		}
-	}()
-	for i := range h {
-		if h[i], err = netns.New(); err != nil {
 			return nil, err
 		}
 	}
-	err = h[0].RunIP(fmt.Sprintf("link add eth0 address %s type veth peer name eth0 address %s netns %s",
-		hardwareAddress(0), hardwareAddress(1), h[1].Name()))
-	for i := range h {
-		if err != nil {
-			return nil, err
-		}
-		peer := 1 - i
-		err = h[i].RunIP("link set lo up",
-			"link set eth0 addrgenmode none up", // without an address, IPv6 sends nothing
-			fmt.Sprintf("addr add %v/24 dev eth0", hostAddresses[i].Addr()),
-			fmt.Sprintf("neigh add %v lladdr %s dev eth0", hostAddresses[peer].Addr(), hardwareAddress(peer)))
-	}
-	return h, err
+	return h, nil
 }
 
 // hardwareAddress returns the Ethernet address of a host, which the other host knows from the beginning.
 func hardwareAddress(host int) string { return fmt.Sprintf("02:00:00:00:00:%02x", host+1) }
 
 // close releases the namespaces. They disappear when the processes in them have exited.
-func (h *hosts) close() {
-	for _, n := range h {
-		if n != nil {
-			n.Close()
-		}
-	}
-}
+func (h *hosts) close() { h.pair.Close() }
 
 // on returns the field do of a program that runs on a host, or nil without hosts.
 func (h *hosts) on(host int) func(func()) {
 	if h == nil {
 		return nil
 	}
-	return h[host].Do
+	return h.pair[host].Do
 }
 
 // openSockets returns a UDP socket of each host, bound to its address. The caller closes them, also after an error.
 func (h *hosts) openSockets() (files []*os.File, err error) {
-	for i := range h {
-		h[i].Do(func() {
+	for i := range h.pair {
+		h.pair[i].Do(func() {
 			var c *net.UDPConn
 			if c, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(hostAddresses[i])); err != nil {
 				return
@@ -85,7 +70,7 @@ func (h *hosts) openSockets() (files []*os.File, err error) {
 // place of ssh, mpirun calls a script, written into dir, that enters the namespace of host 1.
 func (h *hosts) mpirunArgs(dir string) ([]string, error) {
 	agent := filepath.Join(dir, "mpirun-agent")
-	text := fmt.Sprintf("#!/bin/sh\nshift\nexec nsenter --net=/proc/%s/ns/net sh -c \"$*\"\n", h[1].Name())
+	text := fmt.Sprintf("#!/bin/sh\nshift\nexec nsenter --net=/proc/%s/ns/net sh -c \"$*\"\n", h.pair[1].Name())
 	if err := os.WriteFile(agent, []byte(text), 0o700); err != nil {
 		return nil, err
 	}

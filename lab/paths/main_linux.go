@@ -17,16 +17,12 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/internal/netns"
 	"github.com/zrlmpi/zrlmpid/lab/bench"
 )
-
-// deviceName is the name of the veth device in both namespaces.
-const deviceName = "veth0"
 
 // sideCommand is the argument that makes the program run one side.
 const sideCommand = "side"
@@ -106,27 +102,20 @@ func (p *pair) round(trips int) error {
 	if p.Missing != "" {
 		return nil
 	}
-	var hosts [2]*netns.Namespace
-	for i := range hosts {
-		n, err := netns.New()
-		if err != nil {
-			return err
-		}
-		defer n.Close()
-		hosts[i] = n
+	var options [2]string
+	for i, e := range endpoints {
+		options[i] = fmt.Sprintf("address %v numrxqueues 1 numtxqueues 1", e.MAC)
 	}
-	// If both ends had the same index, the kernel would bring up the link a second late.
-	const end = "name %s index %d address %v numrxqueues 1 numtxqueues 1 "
-	err := hosts[0].RunIP(fmt.Sprintf("link add "+end+"type veth peer "+end+"netns %s", deviceName, 101, endpoints[0].MAC,
-		deviceName, 102, endpoints[1].MAC, hosts[1].Name()))
+	hosts, err := netns.NewPair(options)
 	if err != nil {
 		return err
 	}
+	defer hosts.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), roundLimit)
 	defer cancel()
 	var runs [2]*process
 	for i, n := range hosts {
-		if err := configure(n, i, paths[p.paths[i]].busyPoll); err != nil {
+		if err := configure(n, i, paths[p.paths[i]].gro); err != nil {
 			return err
 		}
 		if runs[i], err = start(ctx, n, side{p.paths[i], i, trips}); err != nil {
@@ -157,41 +146,15 @@ func (p *pair) round(trips int) error {
 }
 
 // configure configures an end of the veth pair.
-func configure(n *netns.Namespace, index int, busyPoll bool) error {
-	own, peer := endpoints[index], endpoints[1-index]
+func configure(n *netns.Namespace, index int, gro bool) error {
+	peer := endpoints[1-index]
 	err := errors.Join(n.Set("net.ipv6.conf.all.disable_ipv6", "1"),
-		n.RunIP(fmt.Sprintf("addr add %v/24 dev %s", own.Addr, deviceName), "link set "+deviceName+" up",
-			fmt.Sprintf("neigh replace %v lladdr %v dev %s nud permanent", peer.Addr, peer.MAC, deviceName)))
-	if err == nil {
-		n.Do(func() { err = configureDevice(busyPoll) })
+		n.RunIP(fmt.Sprintf("neigh replace %v lladdr %v dev eth0 nud permanent", peer.Addr, peer.MAC)),
+		n.SetFeature("eth0", unix.ETHTOOL_STXCSUM, 0))
+	if gro {
+		err = errors.Join(err, n.SetFeature("eth0", unix.ETHTOOL_SGRO, 1))
 	}
 	return err
-}
-
-// configureDevice sets features of the device in the namespace of the calling thread, as the program ethtool does.
-func configureDevice(busyPoll bool) error {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(fd) }() // nothing was written
-	features := [][2]uint32{{unix.ETHTOOL_STXCSUM, 0}}
-	if busyPoll {
-		features = append(features, [2]uint32{unix.ETHTOOL_SGRO, 1}) // else the device has no NAPI
-	}
-	for _, feature := range features {
-		request := struct { // struct ifreq
-			name [unix.IFNAMSIZ]byte
-			data *[2]uint32
-			_    [16]byte
-		}{data: &feature}
-		copy(request.name[:], deviceName)
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
-		if errno != 0 {
-			return fmt.Errorf("ethtool command %#x: %w", feature[0], errno)
-		}
-	}
-	return nil
 }
 
 // process is a running side.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -18,6 +20,28 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+const (
+	payloadLen = 32
+	// port is the UDP port of both sides.
+	port = 2718
+)
+
+// endpoint is one end of the veth pair.
+type endpoint struct {
+	MAC  net.HardwareAddr
+	Addr netip.Addr
+}
+
+func (e *endpoint) addrPort() netip.AddrPort { return netip.AddrPortFrom(e.Addr, port) }
+
+// endpoints holds the endpoints of the host and of the peer.
+var endpoints = [2]endpoint{
+	{net.HardwareAddr{2, 0, 0, 0, 0, 1}, netip.MustParseAddr("10.9.0.1")},
+	{net.HardwareAddr{2, 0, 0, 0, 0, 2}, netip.MustParseAddr("10.9.0.2")},
+}
+
+var errForeign = errors.New("received a datagram that is not the peer's")
 
 // transport exchanges datagrams with the peer. It polls. An error ends the process.
 type transport interface {
@@ -35,7 +59,9 @@ type path struct {
 	name string
 	// busyPoll means that system calls also poll the device.
 	busyPoll bool
-	open     func(own, peer *endpoint) transport
+	// gro means that the device coalesces packets, so that it has a NAPI and an XDP program runs in the driver's mode.
+	gro  bool
+	open func(own, peer *endpoint) transport
 }
 
 var paths = []path{
@@ -48,21 +74,16 @@ var paths = []path{
 	uringPath("uring-busypoll", uringOptions{multishot: true, busyPoll: true}),
 	uringPath("uring-sqpoll", uringOptions{multishot: true, sqPoll: true}),
 	uringPath("uring-sqpoll-busypoll", uringOptions{multishot: true, sqPoll: true, busyPoll: true}),
-	xdpPath("xdp-native", xdpOptions{}),
-	xdpPath("xdp-busypoll", xdpOptions{busyPoll: true}),
-	xdpPath("xdp-generic", xdpOptions{generic: true}),
+	{name: "xdp-native", gro: true, open: func(own, peer *endpoint) transport { return openXDP(false, own, peer) }},
+	{name: "xdp-generic", open: func(own, peer *endpoint) transport { return openXDP(true, own, peer) }},
 }
 
 func udpPath(name string, busyPoll bool) path {
-	return path{name, busyPoll, func(own, peer *endpoint) transport { return openUDP(busyPoll, own, peer) }}
+	return path{name, busyPoll, busyPoll, func(own, peer *endpoint) transport { return openUDP(busyPoll, own, peer) }}
 }
 
 func uringPath(name string, o uringOptions) path {
-	return path{name, o.busyPoll, func(own, peer *endpoint) transport { return openURing(o, own, peer) }}
-}
-
-func xdpPath(name string, o xdpOptions) path {
-	return path{name, o.busyPoll, func(own, peer *endpoint) transport { return openXDP(o, own, peer) }}
+	return path{name, o.busyPoll, o.busyPoll, func(own, peer *endpoint) transport { return openURing(o, own, peer) }}
 }
 
 // side describes one process of a ping-pong.
@@ -96,7 +117,7 @@ func runSide(description string) {
 	t := paths[s.Path].open(&endpoints[s.Index], &endpoints[1-s.Index])
 	// The device sends packets some time after both ends are up.
 	for ready := false; !ready; time.Sleep(time.Millisecond) {
-		device, err := net.InterfaceByName(deviceName)
+		device, err := net.InterfaceByName("eth0")
 		must("device", err)
 		ready = device.Flags&net.FlagRunning != 0
 	}

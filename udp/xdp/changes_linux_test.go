@@ -14,6 +14,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
+	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
 	"github.com/zrlmpi/zrlmpid/transport/transporttest"
 	"github.com/zrlmpi/zrlmpid/udp"
@@ -47,14 +48,17 @@ func newPair(t *testing.T, open udp.OpenPath) *pair {
 	return p
 }
 
-// awaitPath sends headers in both directions until they use the path at both ends, and returns the number of headers
-// sent and received by it.
+// awaitPath sends headers in both directions until they use the path at both ends.
 func (p *pair) awaitPath(t *testing.T) {
 	t.Helper()
 	header := bytes.Repeat([]byte{0x96}, protocol.HeaderLen)
-	var before [2]uint64
+	var before [2]state.Path
 	for rank := range p.paths {
-		before[rank] = p.paths[rank].State().Received
+		before[rank] = p.paths[rank].State()
+	}
+	used := func(rank int) bool {
+		now := p.paths[rank].State()
+		return now.Sent > before[rank].Sent && now.Received > before[rank].Received
 	}
 	limit := time.Now().Add(transporttest.Timeout)
 	for time.Now().Before(limit) {
@@ -64,7 +68,7 @@ func (p *pair) awaitPath(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if p.paths[0].State().Received > before[0] && p.paths[1].State().Received > before[1] {
+		if used(0) && used(1) {
 			return
 		}
 		for _, end := range p.ends {
@@ -97,7 +101,7 @@ func TestChanges(t *testing.T) {
 		{"no route through a router", []string{fmt.Sprintf("route del 10.9.0.2/32 via %v dev eth0", router)}, 0},
 		{"stale neighbours", []string{fmt.Sprintf("neigh change %v dev eth0 nud stale", address(1, 0, false).Addr())}, 0},
 	} {
-		p.ip(t, change.host, change.lines...)
+		p.hosts[change.host].IP(change.lines...)
 		t.Log(change.name)
 		p.awaitPath(t)
 	}
@@ -114,14 +118,12 @@ func TestStaleNeighbour(t *testing.T) {
 	p := newPair(t, xdp.Open)
 	p.awaitPath(t)
 	for _, key := range []string{"delay_first_probe_time", "ucast_solicit", "retrans_time_ms"} {
-		if err := p.hosts[0].Set("net.ipv4.neigh.eth0."+key, "1"); err != nil {
-			t.Fatal(err)
-		}
+		p.hosts[0].Set("net.ipv4.neigh.eth0."+key, "1")
 	}
 	peer := address(1, 0, false).Addr()
 	// The peer's host no longer answers ARP, nor uses its address.
-	p.ip(t, 1, fmt.Sprintf("addr del %v/24 dev eth0", peer))
-	p.ip(t, 0, fmt.Sprintf("neigh change %v dev eth0 nud stale", peer))
+	p.hosts[1].IP(fmt.Sprintf("addr del %v/24 dev eth0", peer))
+	p.hosts[0].IP(fmt.Sprintf("neigh change %v dev eth0 nud stale", peer))
 	header := bytes.Repeat([]byte{0x96}, protocol.HeaderLen)
 	limit := time.Now().Add(transporttest.Timeout)
 	for len(p.paths[0].State().ByKernel) == 0 {
@@ -190,7 +192,7 @@ func TestKilledProcess(t *testing.T) {
 		if _, err := stdout.Read(ready); err != nil || string(ready) != "ready\n" {
 			t.Fatalf("the process says %q, %v", ready, err)
 		}
-		if out := h.show(t); !strings.Contains(out, "xdp") {
+		if out := h.show(); !strings.Contains(out, "xdp") {
 			t.Fatalf("no program is attached:\n%s", out)
 		}
 		// A second process is refused.
@@ -207,26 +209,16 @@ func TestKilledProcess(t *testing.T) {
 		}
 		_ = cmd.Wait() // returns the signal
 		limit := time.Now().Add(transporttest.Timeout)
-		for strings.Contains(h.show(t), "xdp") {
+		for strings.Contains(h.show(), "xdp") {
 			if time.Now().After(limit) {
-				t.Fatalf("the program is still attached:\n%s", h.show(t))
+				t.Fatalf("the program is still attached:\n%s", h.show())
 			}
 		}
 	}
 }
 
-// show returns what the program ip says of the device of host 0.
-func (h *hosts) show(t *testing.T) (out string) {
-	t.Helper()
-	h[0].Do(func() {
-		b, err := exec.Command("ip", "link", "show", "eth0").CombinedOutput()
-		if err != nil {
-			t.Errorf("ip link show: %v", err)
-		}
-		out = string(b)
-	})
-	return out
-}
+// show returns the description of the device of host 0 by the program ip.
+func (h *hosts) show() string { return string(h[0].Run("ip", "link", "show", "eth0")) }
 
 const helperEnv = "ZRLMPI_TEST_XDP_HELPER"
 
@@ -252,15 +244,7 @@ func TestLaterFilter(t *testing.T) {
 	defer xdp.SetRefreshInterval(10 * time.Millisecond)()
 	p := newPair(t, xdp.OpenUnlessFiltered)
 	p.awaitPath(t)
-	rules := func(line string) {
-		t.Helper()
-		p.hosts[0].Do(func() {
-			if out, err := exec.Command(nft, line).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v: %s", line, err, out)
-			}
-		})
-	}
-	rules("add table inet later; add chain inet later in { type filter hook input priority 0; policy drop; }")
+	p.hosts[0].Run(nft, "table inet later { chain in { type filter hook input priority 0; policy drop; }; }")
 	for limit := time.Now().Add(transporttest.Timeout); len(p.paths[0].State().ByKernel) == 0; {
 		if time.Now().After(limit) {
 			t.Fatalf("the path bypasses the rule: %+v", p.paths[0].State())
@@ -276,6 +260,6 @@ func TestLaterFilter(t *testing.T) {
 	if now.Received != before.Received || !strings.Contains(now.ByKernel[0].Reason, "later in") {
 		t.Errorf("%+v, before %+v", now, before)
 	}
-	rules("delete table inet later")
+	p.hosts[0].Run(nft, "delete table inet later")
 	p.awaitPath(t)
 }

@@ -3,21 +3,9 @@ package xdp
 import (
 	"encoding/binary"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/udp"
 )
-
-// SetGRO makes a device of the calling thread's network namespace coalesce packets, or not.
-func SetGRO(device string, on bool) error {
-	value := ethtoolValue{command: unix.ETHTOOL_SGRO}
-	if on {
-		value.value = 1
-	}
-	return ethtool(device, unsafe.Pointer(&value))
-}
 
 // KeepTable returns a function that makes a path use its present table again, as if it had not noticed later changes.
 func KeepTable(path udp.Path) (restore func()) {

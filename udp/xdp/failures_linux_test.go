@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -18,15 +17,6 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp"
 	"github.com/zrlmpi/zrlmpid/udp/xdp"
 )
-
-func (h *hosts) run(t testing.TB, host int, program string, args ...string) {
-	t.Helper()
-	h[host].Do(func() {
-		if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
-			t.Fatalf("%s %q: %v: %s", program, args, err, out)
-		}
-	})
-}
 
 // TestCloseWhilePolling closes transports while other goroutines poll them.
 func TestCloseWhilePolling(t *testing.T) {
@@ -90,7 +80,7 @@ func TestCloseWhileSocketIsFull(t *testing.T) {
 	h := newHosts(t)
 	h.resolve(t, false)
 	tc := needs.Program(t, "a slow device", "tc", "iproute2")
-	h.run(t, 0, tc, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8kbit", "burst", "3000", "limit", "10000000")
+	h[0].Run(tc, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "8kbit", "burst", "3000", "limit", "10000000")
 	m := newMap(t, false)
 	c, err := h.listen(udp.Config{Rank: 0, Map: m, OpenPath: xdp.Open})
 	if err != nil {
@@ -114,7 +104,7 @@ func TestCloseWhileSocketIsFull(t *testing.T) {
 		t.Log(<-done)
 	case <-time.After(3 * time.Second):
 		t.Error("Close waits for the send")
-		h.run(t, 0, tc, "qdisc", "del", "dev", "eth0", "root")
+		h[0].Run(tc, "qdisc", "del", "dev", "eth0", "root")
 		<-closed
 	}
 }
@@ -122,10 +112,10 @@ func TestCloseWhileSocketIsFull(t *testing.T) {
 // TestFewerTransmitQueues uses a device with more receive than transmit queues.
 func TestFewerTransmitQueues(t *testing.T) {
 	h := newHosts(t)
-	h.ip(t, 0, "link del eth0", "link add eth0 numtxqueues 1 numrxqueues 4 type veth peer name eth0 numtxqueues 4 "+
-		"numrxqueues 1 netns "+h[1].Name())
+	h[0].IP("link del eth0")
+	h[0].Join("eth0 numtxqueues 1 numrxqueues 4", h[1], "eth0 numtxqueues 4 numrxqueues 1")
 	for i := range h {
-		h.ip(t, i, "link set eth0 up", fmt.Sprintf("addr add %v/24 dev eth0", address(i, 0, false).Addr()))
+		h[i].IP(fmt.Sprintf("addr add %v/24 dev eth0", address(i, 0, false).Addr()))
 	}
 	h.resolve(t, false)
 	for range 4 {
@@ -196,7 +186,7 @@ func TestDownBeforeNoticed(t *testing.T) {
 	p.awaitPath(t)
 	header := bytes.Repeat([]byte{0x77}, protocol.HeaderLen)
 	restore := xdp.KeepTable(p.paths[0])
-	p.ip(t, 0, "link set eth0 down")
+	p.hosts[0].IP("link set eth0 down")
 	for p.paths[0].State().ByKernel == nil {
 		time.Sleep(time.Millisecond)
 	}
@@ -208,7 +198,7 @@ func TestDownBeforeNoticed(t *testing.T) {
 			failed++
 		}
 	}
-	p.ip(t, 0, "link set eth0 up")
+	p.hosts[0].IP("link set eth0 up")
 	time.Sleep(50 * time.Millisecond)
 	late := 0
 	for range 20 {
@@ -290,7 +280,7 @@ func TestCloseUnderLoad(t *testing.T) {
 func TestDeviceRemoved(t *testing.T) {
 	p := newPair(t, xdp.Open)
 	p.awaitPath(t)
-	p.ip(t, 0, "link del eth0")
+	p.hosts[0].IP("link del eth0")
 	header := bytes.Repeat([]byte{0x96}, protocol.HeaderLen)
 	for range 20 {
 		if err := p.ends[0].SendHeader(1, header); err == nil {
@@ -298,9 +288,9 @@ func TestDeviceRemoved(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	p.ip(t, 0, "link add eth0 type veth peer name eth0 netns "+p.hosts[1].Name())
+	p.hosts[0].Join("eth0", p.hosts[1], "eth0")
 	for i := range p.hosts {
-		p.ip(t, i, "link set eth0 up", fmt.Sprintf("addr add %v/24 dev eth0", address(i, 0, false).Addr()))
+		p.hosts[i].IP(fmt.Sprintf("addr add %v/24 dev eth0", address(i, 0, false).Addr()))
 	}
 	p.resolve(t, false)
 	for range 3 {

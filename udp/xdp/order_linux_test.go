@@ -1,10 +1,15 @@
 package xdp_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -32,8 +37,8 @@ func (h *hosts) dialFrom(t *testing.T, m *rankmap.Map) net.Conn {
 // TestReusedSlot opens a rank whose slot another rank has used.
 func TestReusedSlot(t *testing.T) {
 	h := newHosts(t)
-	h.ip(t, 0, "link set eth0 mtu 4000")
-	h.ip(t, 1, "link set eth0 mtu 4000")
+	h[0].IP("link set eth0 mtu 4000")
+	h[1].IP("link set eth0 mtu 4000")
 	h.resolve(t, false)
 	keep, err := h.listen(udp.Config{Rank: 0, Map: newMap(t, false), OpenPath: xdp.Open})
 	if err != nil {
@@ -86,7 +91,7 @@ func TestOvertaking(t *testing.T) {
 	h := newHosts(t)
 	h.resolve(t, false)
 	tc := needs.Program(t, "a slow device", "tc", "iproute2")
-	h.run(t, 0, tc, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "2mbit", "burst", "3000", "limit", "10000000")
+	h[0].Run(tc, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "2mbit", "burst", "3000", "limit", "10000000")
 	m := newMap(t, false)
 	c, err := h.listen(udp.Config{Rank: 0, Map: m, OpenPath: xdp.Open})
 	if err != nil {
@@ -129,8 +134,8 @@ func TestLostAnnouncements(t *testing.T) {
 	for i := range 8000 {
 		lines = append(lines, fmt.Sprintf("route add fd10::%x/128 dev x0", i+1))
 	}
-	p.ip(t, 0, lines...)
-	p.ip(t, 0, "link del x0")
+	p.hosts[0].IP(lines...)
+	p.hosts[0].IP("link del x0")
 	time.Sleep(200 * time.Millisecond)
 	for _, change := range []struct {
 		line  string
@@ -140,7 +145,7 @@ func TestLostAnnouncements(t *testing.T) {
 		{fmt.Sprintf("route add %v/32 dev eth0 mtu 1300", address(1, 0, false).Addr()), 1300},
 		{fmt.Sprintf("neigh del %v dev eth0", address(1, 0, false).Addr()), 100},
 	} {
-		p.ip(t, 0, change.line)
+		p.hosts[0].IP(change.line)
 		start := time.Now()
 		for p.paths[0].Carries(1, change.limit-30) && p.paths[0].Carries(1, change.limit) {
 			time.Sleep(time.Millisecond)
@@ -152,4 +157,36 @@ func TestLostAnnouncements(t *testing.T) {
 			t.Errorf("%s: noticed after %v", change.line, d)
 		}
 	}
+}
+
+// TestManyAnnouncements checks that a kernel that announces changes all the time costs only a part of a processor. It
+// does so for the senders of ARP requests, for example.
+func TestManyAnnouncements(t *testing.T) {
+	var batch bytes.Buffer
+	for i := range 20_000 {
+		fmt.Fprintf(&batch, "neigh replace 10.9.0.%d lladdr 02:00:00:00:%02x:01 dev eth0\n", 20+i%200, i/200)
+	}
+	file := filepath.Join(t.TempDir(), "batch")
+	if err := os.WriteFile(file, batch.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	measure := func(h *hosts) (cost, elapsed time.Duration) {
+		used := func() time.Duration {
+			var u unix.Rusage
+			if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+				t.Fatal(err)
+			}
+			return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+		start, before := time.Now(), used()
+		h[0].Run("ip", "-batch", file)
+		return used() - before, time.Since(start)
+	}
+	other, _ := measure(newHosts(t)) // of this process, without a path
+	p := newPair(t, xdp.Open)
+	p.awaitPath(t)
+	if cost, elapsed := measure(p.hosts); cost-other > elapsed/4 {
+		t.Errorf("%v of processor time in %v; %v without a path", cost, elapsed, other)
+	}
+	p.awaitPath(t)
 }

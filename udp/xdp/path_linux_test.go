@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
 	"sync/atomic"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/netns/netnstest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -21,8 +22,8 @@ import (
 	"github.com/zrlmpi/zrlmpid/udp/xdp"
 )
 
-// hosts are two network namespaces joined by a veth pair.
-type hosts [2]*netns.Namespace
+// hosts are two hosts joined by a veth pair.
+type hosts [2]netnstest.Host
 
 // address returns the address of a host.
 func address(host int, port uint16, v6 bool) netip.AddrPort {
@@ -35,37 +36,17 @@ func address(host int, port uint16, v6 bool) netip.AddrPort {
 
 func newHosts(t testing.TB) *hosts {
 	t.Helper()
-	needs.Root(t, "AF_XDP", "may attach BPF programs")
-	needs.Program(t, "AF_XDP", "ip", "iproute2")
-	h := &hosts{}
+	h := hosts(netnstest.Pair(t, "AF_XDP", [2]string{}))
 	for i := range h {
-		ns, err := netns.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(ns.Close)
-		h[i] = ns
+		h[i].IP(fmt.Sprintf("addr add %v/64 dev eth0 nodad", address(i, 0, true).Addr()))
 	}
-	h.ip(t, 0, "link add eth0 type veth peer name eth0 netns "+h[1].Name())
-	for i := range h {
-		h.ip(t, i, "link set lo up", "link set eth0 up",
-			fmt.Sprintf("addr add %v/24 dev eth0", address(i, 0, false).Addr()),
-			fmt.Sprintf("addr add %v/64 dev eth0 nodad", address(i, 0, true).Addr()))
-	}
-	h.ip(t, 1, fmt.Sprintf("addr add %v/24 dev eth0", address(unknown, 0, false).Addr()),
+	h[1].IP(fmt.Sprintf("addr add %v/24 dev eth0", address(unknown, 0, false).Addr()),
 		fmt.Sprintf("addr add %v/64 dev eth0 nodad", address(unknown, 0, true).Addr()))
-	return h
+	return &h
 }
 
 // unknown is the number of an address of host 1 that is not in any rank map.
 const unknown = 7
-
-func (h *hosts) ip(t testing.TB, host int, lines ...string) {
-	t.Helper()
-	if err := h[host].RunIP(lines...); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // listen opens the transport of a rank on the host with the same number.
 func (h *hosts) listen(cfg udp.Config) (c *udp.Conn, err error) {
@@ -73,12 +54,13 @@ func (h *hosts) listen(cfg udp.Config) (c *udp.Conn, err error) {
 	return c, err
 }
 
-// useDriverMode makes the devices coalesce packets, so that the program is attached in the driver's mode.
+// useDriverMode makes the devices coalesce packets, so that the program is attached in the driver's mode. Frames may be
+// longer than a buffer of the driver.
 func (h *hosts) useDriverMode(t testing.TB) {
 	t.Helper()
 	for i := range h {
-		var err error
-		if h[i].Do(func() { err = xdp.SetGRO("eth0", true) }); err != nil {
+		h[i].IP("link set eth0 mtu 9000")
+		if err := h[i].SetFeature("eth0", unix.ETHTOOL_SGRO, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,11 +229,7 @@ func TestFilters(t *testing.T) {
 		{"flush chain inet empty in", true},
 		{"add chain inet empty out { type filter hook output priority 0; policy drop; }", false},
 	} {
-		h[0].Do(func() {
-			if out, err := exec.Command(nft, test.rules).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v: %s", test.rules, err, out)
-			}
-		})
+		h[0].Run(nft, test.rules)
 		m := newMap(t, false)
 		cfg := udp.Config{Rank: 0, Map: m, OpenPath: xdp.OpenUnlessFiltered}
 		c, err := h.listen(cfg)

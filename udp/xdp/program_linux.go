@@ -2,12 +2,14 @@ package xdp
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -62,17 +64,28 @@ func newProgram(stamps bool) (_ *program, err error) {
 			return nil, fmt.Errorf("creating map %s: %w", m.spec.Name, err)
 		}
 	}
-	p.Program, err = ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "zrlmpi", Type: ebpf.XDP, License: "Apache-2.0", Instructions: p.instructions(stamps),
-	})
+	spec := ebpf.ProgramSpec{Name: "zrlmpi", Type: ebpf.XDP, License: "Apache-2.0", Instructions: p.instructions(stamps)}
+	if !stamps {
+		spec.Flags = hasFragments
+	}
+	p.Program, err = ebpf.NewProgram(&spec)
+	if errors.Is(err, unix.EINVAL) && spec.Flags != 0 { // Linux before 5.18
+		spec.Flags = 0
+		p.Program, err = ebpf.NewProgram(&spec)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("loading the BPF program: %w", err)
 	}
 	return p, nil
 }
 
-// mmapable is BPF_F_MMAPABLE.
-const mmapable = 1 << 10
+const (
+	// mmapable is BPF_F_MMAPABLE.
+	mmapable = 1 << 10
+	// hasFragments is BPF_F_XDP_HAS_FRAGS: the program also accepts frames that occupy several buffers. Drivers otherwise
+	// refuse it on a device with a large MTU, and a large MTU while it is attached. All headers are in the first buffer.
+	hasFragments = 1 << 5
+)
 
 // xdpPass is the result by which the program leaves a frame to the kernel.
 const xdpPass = 2

@@ -18,6 +18,14 @@ import (
 // announce all of them, such as routing rules. Tests shorten it.
 var refreshInterval = 5 * time.Second
 
+const (
+	// announcementPause is the pause after an announcement. Meanwhile, the kernel collects further ones.
+	announcementPause = time.Millisecond
+	// readPause is the pause after the tables were read, as a multiple of the time that this took, up to maxReadPause.
+	readPause    = 9
+	maxReadPause = 100 * time.Millisecond
+)
+
 // table contains what the kernel knows about the peers of a rank, in rank order.
 type table struct {
 	mac   [macLen]byte // of the device
@@ -100,13 +108,12 @@ func (r *routes) subscribe() error {
 	}()
 	go func() {
 		for {
-			switch _, _, err := s.Receive(); {
-			case errors.Is(err, os.ErrClosed):
+			if _, _, err := s.Receive(); errors.Is(err, os.ErrClosed) {
 				return
-			case err != nil && !errors.Is(err, unix.ENOBUFS): // ENOBUFS means that announcements were lost
-				time.Sleep(time.Millisecond) // an error that persists must not cost a core
 			}
-			r.touch()
+			r.touch() // also after an error: ENOBUFS means that announcements were lost
+			// Many announcements, or an error that persists, must not cost a processor.
+			time.Sleep(announcementPause)
 		}
 	}()
 	return nil
@@ -134,7 +141,12 @@ func (r *routes) follow() {
 		case <-ticker.C:
 			r.checkFilter()
 		}
+		start := time.Now()
 		r.read()
+		select {
+		case <-r.done:
+		case <-time.After(min(readPause*time.Since(start), maxReadPause)):
+		}
 	}
 }
 

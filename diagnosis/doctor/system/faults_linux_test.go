@@ -14,7 +14,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor"
 	"github.com/zrlmpi/zrlmpid/diagnosis/doctor/system"
-	"github.com/zrlmpi/zrlmpid/internal/netns"
+	"github.com/zrlmpi/zrlmpid/internal/netns/netnstest"
 	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
@@ -23,82 +23,48 @@ import (
 // host's network, the router has the address of rank 2, 10.9.0.3.
 type network struct {
 	t                 *testing.T
-	host, router, far *netns.Namespace
+	host, router, far netnstest.Host
 }
 
 func newNetwork(t *testing.T) *network {
 	t.Helper()
-	needs.Root(t, "doctor", "can create network namespaces")
-	needs.Program(t, "doctor", "ip", "iproute2")
 	n := &network{t: t}
-	for _, ns := range []**netns.Namespace{&n.host, &n.router, &n.far} {
-		made, err := netns.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(made.Close)
-		*ns = made
-	}
-	n.set(n.router, "net.ipv4.ip_forward", "1")
-	for _, ns := range []*netns.Namespace{n.host, n.router, n.far} {
+	for _, host := range []*netnstest.Host{&n.host, &n.router, &n.far} {
+		*host = netnstest.New(t, "doctor")
 		for _, of := range []string{"all", "default"} {
-			n.set(ns, "net.ipv4.conf."+of+".rp_filter", "0")
+			host.Set("net.ipv4.conf."+of+".rp_filter", "0")
 		}
 	}
-	wire := func(ns *netns.Namespace, name, port, address, gateway string) {
-		n.ip(ns, "link set lo up",
-			fmt.Sprintf("link add %s type veth peer name %s netns %s", name, port, n.router.Name()),
-			"link set "+name+" up", "addr add "+address+"/24 dev "+name)
-		n.ip(n.router, "link set "+port+" up", "addr add "+gateway+"/24 dev "+port)
+	n.router.Set("net.ipv4.ip_forward", "1")
+	wire := func(host netnstest.Host, name, port, address, gateway string) {
+		host.Join(name, n.router, port)
+		host.IP("addr add " + address + "/24 dev " + name)
+		n.router.IP("addr add " + gateway + "/24 dev " + port)
 	}
 	wire(n.host, "eth0", "port0", "10.9.0.1", "10.9.0.254")
 	wire(n.far, "eth0", "port1", "10.9.1.2", "10.9.1.254")
 	wire(n.host, "eth1", "port2", "10.9.2.1", "10.9.2.254")
-	n.ip(n.host, "route add default via 10.9.0.254")
-	n.ip(n.far, "route add default via 10.9.1.254")
-	n.ip(n.router, "addr add 10.9.0.3/24 dev port0")
+	n.host.IP("route add default via 10.9.0.254")
+	n.far.IP("route add default via 10.9.1.254")
+	n.router.IP("addr add 10.9.0.3/24 dev port0")
 	return n
 }
 
 // bridge adds a station with the given address to the host's network.
 func (n *network) bridge(address string) {
 	n.t.Helper()
-	n.ip(n.router, "addr flush dev port0", "link add bridge0 type bridge", "link set bridge0 up",
+	n.router.IP("addr flush dev port0", "link add bridge0 type bridge", "link set bridge0 up",
 		"link set port0 master bridge0",
 		"addr add 10.9.0.254/24 dev bridge0", "addr add 10.9.0.3/24 dev bridge0",
 		"link add station type veth peer name eth2 netns "+n.far.Name(), "link set station master bridge0",
 		"link set station up")
-	n.ip(n.far, "link set eth2 up", "addr add "+address+" dev eth2")
-}
-
-func (n *network) ip(ns *netns.Namespace, lines ...string) {
-	n.t.Helper()
-	if err := ns.RunIP(lines...); err != nil {
-		n.t.Fatalf("%v: %v", lines, err)
-	}
-}
-
-func (n *network) set(ns *netns.Namespace, key, value string) {
-	n.t.Helper()
-	if err := ns.Set(key, value); err != nil {
-		n.t.Fatal(err)
-	}
+	n.far.IP("link set eth2 up", "addr add "+address+" dev eth2")
 }
 
 // rules loads nftables rules.
-func (n *network) rules(ns *netns.Namespace, text string) {
+func (n *network) rules(host netnstest.Host, text string) {
 	n.t.Helper()
-	program := needs.Program(n.t, "firewalls", "nft", "nftables")
-	var out []byte
-	var err error
-	ns.Do(func() {
-		load := exec.Command(program, "-f", "-")
-		load.Stdin = strings.NewReader(text)
-		out, err = load.CombinedOutput()
-	})
-	if err != nil {
-		n.t.Fatalf("%v: %s", err, out)
-	}
+	host.Run(needs.Program(n.t, "firewalls", "nft", "nftables"), text)
 }
 
 // listen opens a UDP socket on the host.
@@ -221,11 +187,11 @@ func TestFaults(t *testing.T) {
 		{"more ranks than an FPGA knows", tooMany(), nil, "configuration",
 			"70 ranks, but an FPGA (rank 2) supports at most 64"},
 		{"address on no interface", sound, func(n *network) *state.Status {
-			n.ip(n.host, "addr del 10.9.0.1/24 dev eth0")
+			n.host.IP("addr del 10.9.0.1/24 dev eth0")
 			return nil
 		}, "local_address", "rank 0: no interface of this host has 10.9.0.1"},
 		{"another host with the address", sound, func(n *network) *state.Status {
-			n.ip(n.router, "addr add 10.9.0.1/32 dev port0")
+			n.router.IP("addr add 10.9.0.1/32 dev port0")
 			return nil
 		}, "duplicate_address", "rank 0: 10.9.0.1 is an address of this host, and the station"},
 		{"two hosts with an address", sound, func(n *network) *state.Status {
@@ -239,45 +205,45 @@ func TestFaults(t *testing.T) {
 		{"daemon on another port", sound, func(*network) *state.Status { return running() },
 			"port", "rank 0: the daemon runs, and does not hold udp 10.9.0.1:2718"},
 		{"interface down", sound, func(n *network) *state.Status {
-			n.ip(n.host, "link set eth0 down")
+			n.host.IP("link set eth0 down")
 			return nil
 		}, "interface", "interface eth0 is down"},
 		{"no carrier", sound, func(n *network) *state.Status {
-			n.ip(n.router, "link set port0 down")
+			n.router.IP("link set port0 down")
 			return nil
 		}, "interface", "interface eth0 is up, and has no carrier"},
 		{"no route", sound, func(n *network) *state.Status {
-			n.ip(n.host, "route del default")
+			n.host.IP("route del default")
 			return nil
 		}, "route", "to rank 1 at 10.9.1.2: there is no route: network is unreachable"},
 		{"other interface", sound, func(n *network) *state.Status {
-			n.ip(n.host, "route replace default via 10.9.2.254")
+			n.host.IP("route replace default via 10.9.2.254")
 			return nil
 		}, "route", "packets leave by eth1, but 10.9.0.1 is an address of eth0"},
 		{"reverse path filter", sound, func(n *network) *state.Status {
-			n.ip(n.host, "route replace default via 10.9.2.254")
-			n.set(n.host, "net.ipv4.conf.eth0.rp_filter", "1")
+			n.host.IP("route replace default via 10.9.2.254")
+			n.host.Set("net.ipv4.conf.eth0.rp_filter", "1")
 			return nil
 		}, "reverse_path", "packets of rank 1 that arrive at eth0 are dropped"},
 		{"peer does not answer ARP", sound, func(n *network) *state.Status {
-			n.ip(n.router, "addr del 10.9.0.3/24 dev port0")
+			n.router.IP("addr del 10.9.0.3/24 dev port0")
 			return nil
 		}, "neighbour", "to rank 2 at 10.9.0.3: 10.9.0.3 does not answer on eth0"},
 		{"router does not answer ARP", sound, func(n *network) *state.Status {
-			n.ip(n.router, "addr del 10.9.0.254/24 dev port0")
+			n.router.IP("addr del 10.9.0.254/24 dev port0")
 			return nil
 		}, "neighbour", "the router 10.9.0.254 does not answer on eth0"},
 		{"MTU of the interface", sound, func(n *network) *state.Status {
-			n.ip(n.host, "link set eth0 mtu 1400")
+			n.host.IP("link set eth0 mtu 1400")
 			return nil
 		}, "path_mtu", "to rank 2 at 10.9.0.3: the path carries packets of 1400 bytes, and the longest of the link " +
 			"have 1444"},
 		{"MTU behind a router", sound, func(n *network) *state.Status {
-			n.ip(n.router, "link set port1 mtu 1300")
+			n.router.IP("link set port1 mtu 1300")
 			return nil
 		}, "path_mtu", "to rank 1 at 10.9.1.2: the path carries packets of 1300 bytes"},
 		{"MTU behind a silent router", sound, func(n *network) *state.Status {
-			n.ip(n.router, "link set port1 mtu 1300")
+			n.router.IP("link set port1 mtu 1300")
 			n.rules(n.router, "table ip t {\n chain c {\n type filter hook output priority 0\n icmp type "+
 				"destination-unreachable drop\n }\n}\n")
 			return nil
@@ -356,7 +322,7 @@ func sleeper(t *testing.T, limit uint64) int {
 
 // flood makes eth0 lose packets: its queue holds one packet, and nothing reads from the device.
 func flood(n *network) {
-	n.ip(n.host, "link del eth0")
+	n.host.IP("link del eth0")
 	const device = "/dev/net/tun"
 	var err error
 	n.host.Do(func() {
@@ -372,7 +338,7 @@ func flood(n *network) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.ip(n.host, "link set eth0 txqueuelen 1 up", "addr add 10.9.0.1/24 dev eth0", "route replace default dev eth0")
+	n.host.IP("link set eth0 txqueuelen 1 up", "addr add 10.9.0.1/24 dev eth0", "route replace default dev eth0")
 	conn := n.listen("10.9.0.1:2719")
 	for range 100 {
 		_, _ = conn.WriteToUDPAddrPort(make([]byte, 100), netip.MustParseAddrPort("10.9.1.2:9"))

@@ -3,7 +3,6 @@ package hangs_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -124,7 +123,7 @@ func restartInMessage(host int) func(s *site) {
 			return err == nil && len(d.Findings) > 0 && d.Findings[0].Missing == protocol.Data
 		})
 		restart(host)(s)
-		s.ip(s.router, fmt.Sprintf("rule del from %s to %s blackhole", address(0), address(host)))
+		s.router.IP(fmt.Sprintf("rule del from %s to %s blackhole", address(0), address(host)))
 	}
 }
 
@@ -133,14 +132,14 @@ func absent(host int) func(s *site) { return func(s *site) { s.gone[host] = true
 // block returns a disturbance in which the router drops packets from one host to another.
 func block(from, to int) func(s *site) {
 	return func(s *site) {
-		s.ip(s.router, fmt.Sprintf("rule add from %s to %s blackhole", address(from), address(to)))
+		s.router.IP(fmt.Sprintf("rule add from %s to %s blackhole", address(from), address(to)))
 	}
 }
 
 // reject makes the router reject them.
 func reject(from, to int) func(s *site) {
 	return func(s *site) {
-		s.ip(s.router, fmt.Sprintf("rule del from 10.9.%d.254 blackhole", from),
+		s.router.IP(fmt.Sprintf("rule del from 10.9.%d.254 blackhole", from),
 			fmt.Sprintf("rule add from %s to %s prohibit", address(from), address(to)))
 	}
 }
@@ -148,15 +147,10 @@ func reject(from, to int) func(s *site) {
 // translate returns a disturbance in which the router changes the source address of packets from one host to another.
 func translate(from, to int) func(s *site) {
 	return func(s *site) {
-		nft := exec.Command(needs.Program(s.t, "translated addresses", "nft", "nftables"),
+		s.router.Run(needs.Program(s.t, "translated addresses", "nft", "nftables"),
 			fmt.Sprintf("table ip hang { chain post { "+
 				"type nat hook postrouting priority 100; oifname port%d ip saddr %s masquerade; }; }", to,
 				address(from)))
-		s.router.Do(func() {
-			if out, err := nft.CombinedOutput(); err != nil {
-				s.t.Errorf("nft: %v\n%s", err, out)
-			}
-		})
 	}
 }
 
@@ -185,13 +179,13 @@ func secure(authorities string) func(s *site) {
 }
 
 func down(host int) func(s *site) {
-	return func(s *site) { s.ip(s.host[host], "link set eth0 down") }
+	return func(s *site) { s.host[host].IP("link set eth0 down") }
 }
 
 // narrow returns a disturbance that lowers the MTU of the router's link to a host. The router sends no ICMP errors for
 // dropped packets.
 func narrow(host int) func(s *site) {
-	return func(s *site) { s.ip(s.router, fmt.Sprintf("link set port%d mtu 1000", host)) }
+	return func(s *site) { s.router.IP(fmt.Sprintf("link set port%d mtu 1000", host)) }
 }
 
 // The accepted names of causes, the most specific first.

@@ -17,9 +17,8 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
 	"github.com/zrlmpi/zrlmpid/diagnosis"
-	"github.com/zrlmpi/zrlmpid/internal/netns"
+	"github.com/zrlmpi/zrlmpid/internal/netns/netnstest"
 	"github.com/zrlmpi/zrlmpid/internal/query"
-	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/node/statetest"
@@ -27,50 +26,32 @@ import (
 
 // hosts are three hosts, 10.9.0.1, 10.9.1.2 and 10.9.2.3, with a router between them, each in a network namespace.
 type hosts struct {
-	t      *testing.T
-	host   [3]*netns.Namespace
-	router *netns.Namespace
+	host   [3]netnstest.Host
+	router netnstest.Host
 }
 
 // newHosts returns three hosts.
 func newHosts(t *testing.T) *hosts {
 	t.Helper()
-	needs.Root(t, "hangs between hosts", "can create network namespaces")
-	needs.Program(t, "hangs between hosts", "ip", "iproute2")
-	h := &hosts{t: t}
-	for _, n := range []**netns.Namespace{&h.host[0], &h.host[1], &h.host[2], &h.router} {
-		made, err := netns.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(made.Close)
-		*n = made
+	const what = "hangs between hosts"
+	h := &hosts{router: netnstest.New(t, what)}
+	for i := range h.host {
+		h.host[i] = netnstest.New(t, what)
+		h.host[i].Join("eth0", h.router, fmt.Sprint("port", i))
+		h.host[i].IP(fmt.Sprintf("addr add 10.9.%d.%d/24 dev eth0", i, i+1),
+			fmt.Sprintf("route add default via 10.9.%d.254", i))
+		h.router.IP(fmt.Sprintf("addr add 10.9.%d.254/24 dev port%d", i, i))
 	}
-	for i, n := range h.host {
-		h.ip(n, "link set lo up", fmt.Sprintf("link add eth0 type veth peer name port%d netns %s", i, h.router.Name()),
-			"link set eth0 up",
-			fmt.Sprintf("addr add 10.9.%d.%d/24 dev eth0", i, i+1), fmt.Sprintf("route add default via 10.9.%d.254", i))
-		h.ip(h.router, fmt.Sprintf("link set port%d up", i), fmt.Sprintf("addr add 10.9.%d.254/24 dev port%d", i, i))
-	}
-	if err := h.router.Set("net.ipv4.ip_forward", "1"); err != nil {
-		t.Fatal(err)
-	}
+	h.router.Set("net.ipv4.ip_forward", "1")
 	for i := range h.host { // the router sends no ICMP errors
-		h.ip(h.router, fmt.Sprintf("rule add from 10.9.%d.254 blackhole", i))
+		h.router.IP(fmt.Sprintf("rule add from 10.9.%d.254 blackhole", i))
 	}
 	return h
 }
 
-func (h *hosts) ip(n *netns.Namespace, lines ...string) {
-	h.t.Helper()
-	if err := n.RunIP(lines...); err != nil {
-		h.t.Fatalf("%v: %v", lines, err)
-	}
-}
-
 // blocks makes the router drop all packets from an address.
 func (h *hosts) blocks(from string) {
-	h.ip(h.router, "rule add from "+from+" iif port"+string(from[5])+" blackhole")
+	h.router.IP("rule add from " + from + " iif port" + string(from[5]) + " blackhole")
 }
 
 func (c *cluster) twoHosts(defaults string) string {
@@ -114,7 +95,7 @@ func TestFirewall(t *testing.T) {
 }
 
 // startDaemon starts a daemon in a namespace and returns a client for it.
-func startDaemon(t *testing.T, n *netns.Namespace, defaults, ranks string) *control.Client {
+func startDaemon(t *testing.T, n netnstest.Host, defaults, ranks string) *control.Client {
 	t.Helper()
 	program, err := zrlmpid()
 	if err != nil {
@@ -249,7 +230,7 @@ func TestTwoHosts(t *testing.T) {
 	for _, defaults := range []string{extendedUDP, extendedTCP} {
 		t.Run(defaults, func(t *testing.T) {
 			h := newHosts(t)
-			h.ip(h.router, "addr add 10.9.0.77/24 dev port0")
+			h.router.IP("addr add 10.9.0.77/24 dev port0")
 			var fpga net.PacketConn
 			var err error
 			h.router.Do(func() { fpga, err = net.ListenPacket("udp", "10.9.0.77:2718") })
@@ -303,7 +284,7 @@ func TestTwoHosts(t *testing.T) {
 // TestMTU diagnoses a hang in which the path silently drops datagrams as long as DATA.
 func TestMTU(t *testing.T) {
 	h := newHosts(t)
-	h.ip(h.router, "link set port0 mtu 1000") // host 0 has an MTU of 1500, so the link drops its longer packets
+	h.router.IP("link set port0 mtu 1000") // host 0 has an MTU of 1500, so the link drops its longer packets
 	c := newCluster(t)
 	// with offload, the virtual link would forward segments regardless of its MTU
 	text := strings.Replace(c.twoHosts(cloudFPGA), "ranks:", "limits: {offload: off}\nranks:", 1)

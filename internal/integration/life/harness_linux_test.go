@@ -15,6 +15,7 @@ import (
 	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/netns/netnstest"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/attach"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -59,6 +60,8 @@ type process struct {
 	config string
 	socket string
 	log    string
+	// host is the host on which it runs, or nil.
+	host   *netnstest.Host
 	cmd    *exec.Cmd // nil if it is not running
 	exited chan struct{}
 	client *control.Client
@@ -97,7 +100,12 @@ func (p *process) start() {
 	defer log.Close()
 	cmd := exec.Command(path, "-config", p.config)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	if p.host == nil {
+		err = cmd.Start()
+	} else {
+		p.host.Do(func() { err = cmd.Start() })
+	}
+	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.cmd, p.exited = cmd, make(chan struct{})

@@ -37,7 +37,7 @@ var floors = map[string]floor{
 	"daemon/standin/wedgetest": outside, "deploy/cosim/simulators": outside, "handshake/cpumodel": outside,
 	"handshake/modeltest": outside, "handshake/mpemodel": outside, "handshake/schedule": outside,
 	"examples/apps/appstest": outside, "mpe/attach/attachtest": outside, "mpe/coll/collcheck": outside,
-	"mpe/colltest": outside, "mpi/mpitest": outside,
+	"internal/netns/netnstest": outside, "mpe/colltest": outside, "mpi/mpitest": outside,
 	"node/statetest": outside, "transport/memnet": outside, "transport/transporttest": outside,
 	"internal/testkit": outside, "internal/integration": outside,
 }
