@@ -4,64 +4,20 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/configmap"
 	"github.com/zrlmpi/zrlmpid/mpe"
 )
 
-// volume is a directory whose files are replaced like those of a volume of Kubernetes: name is a link to ..data/name,
-// and ..data a link to a directory, which is replaced by renaming another link over it.
-type volume struct {
-	t        testing.TB
-	dir      string
-	contents string // name of the current directory of contents
-	updates  int
-}
-
-func newVolume(t testing.TB, files map[string]string) *volume {
-	v := &volume{t: t, dir: t.TempDir()}
-	v.update(files)
-	for name := range files {
-		v.must(os.Symlink(filepath.Join("..data", name), v.path(name)))
-	}
-	return v
-}
-
-func (v *volume) must(err error) {
-	v.t.Helper()
-	if err != nil {
-		v.t.Fatal(err)
-	}
-}
-
-func (v *volume) path(name string) string { return filepath.Join(v.dir, name) }
-
-// update replaces all files at once and removes the previous ones.
-func (v *volume) update(files map[string]string) {
-	v.t.Helper()
-	previous := v.contents
-	v.updates++
-	v.contents = fmt.Sprintf("..2026_01_01_00_00_%02d", v.updates)
-	v.must(os.Mkdir(v.path(v.contents), 0o755))
-	for name, text := range files {
-		v.must(os.WriteFile(filepath.Join(v.path(v.contents), name), []byte(text), 0o644))
-	}
-	v.must(os.Symlink(v.contents, v.path("..data_tmp")))
-	v.must(os.Rename(v.path("..data_tmp"), v.path("..data")))
-	if previous != "" {
-		v.must(os.RemoveAll(v.path(previous)))
-	}
-}
-
 // TestWatch checks which changes of files cause a reload, and when.
 func TestWatch(t *testing.T) {
-	v := newVolume(t, map[string]string{"z.yaml": "1", "key.pem": "1"})
-	path := v.path("z.yaml")
-	plain, secured := new(config.Config), &config.Config{TLS: &config.TLS{Key: v.path("key.pem")}}
+	v := configmap.New(t, t.TempDir(), map[string]string{"z.yaml": "1", "key.pem": "1"})
+	path := v.Path("z.yaml")
+	plain, secured := new(config.Config), &config.Config{TLS: &config.TLS{Key: v.Path("key.pem")}}
 	w := NewConfigWatch(path, time.Second)
 	polls := func(cfg *config.Config, want ...bool) {
 		t.Helper()
@@ -71,7 +27,15 @@ func TestWatch(t *testing.T) {
 			}
 		}
 	}
-	update := func(text, key string) { v.update(map[string]string{"z.yaml": text, "key.pem": key}) }
+	update := func(text, key string) { v.Update(map[string]string{"z.yaml": text, "key.pem": key}) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename := func(from, to string) { must(os.Rename(v.Path(from), v.Path(to))) }
+	write := func(name, text string) { must(os.WriteFile(v.Path(name), []byte(text), 0o600)) }
 	polls(plain, false, false, false)
 	update("2", "1")
 	polls(plain, false, true)
@@ -86,34 +50,36 @@ func TestWatch(t *testing.T) {
 	polls(plain, false, true)
 	w.beginLoad(plain)
 
-	v.must(os.Rename(v.path("..data"), v.path("moved"))) // the file is missing, and returns unchanged
+	rename("..data", "moved") // the file is missing, and returns unchanged
 	polls(plain, false, true)
 	w.beginLoad(plain)
 	polls(plain, false)
-	v.must(os.Rename(v.path("moved"), v.path("..data")))
+	rename("moved", "..data")
 	polls(plain, false, true)
 	w.beginLoad(plain)
 
-	v.must(os.WriteFile(path, []byte("written in place"), 0o644))
+	write("z.yaml", "written in place")
 	polls(plain, false, true)
 	w.beginLoad(plain)
 
 	polls(secured, false, true) // a reload named the key
 	w.beginLoad(secured)
 	polls(secured, false, false)
-	v.must(os.WriteFile(v.path("key.pem"), []byte("another key"), 0o644))
+	write("key.pem", "another key")
 	polls(secured, false, true)
 	polls(plain, false, true) // until the next load
 }
 
 // TestWatchBeforeLoad checks that changes between the start of the watch and the first poll are not missed.
 func TestWatchBeforeLoad(t *testing.T) {
-	v := newVolume(t, map[string]string{"z.yaml": "1", "key.pem": "1"})
-	cfg := &config.Config{TLS: &config.TLS{Key: v.path("key.pem")}}
+	v := configmap.New(t, t.TempDir(), map[string]string{"z.yaml": "1", "key.pem": "1"})
+	cfg := &config.Config{TLS: &config.TLS{Key: v.Path("key.pem")}}
 	for _, changed := range []string{"z.yaml", "key.pem"} {
-		w := NewConfigWatch(v.path("z.yaml"), time.Second)
+		w := NewConfigWatch(v.Path("z.yaml"), time.Second)
 		w.addFiles(cfg)
-		v.must(os.WriteFile(v.path(changed), []byte("a change of "+changed), 0o644))
+		if err := os.WriteFile(v.Path(changed), []byte("a change of "+changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if w.poll(cfg); !w.poll(cfg) {
 			t.Errorf("the change of %s was missed", changed)
 		}
@@ -128,8 +94,8 @@ func TestWatchedConfiguration(t *testing.T) {
 	text := func(remote int) string {
 		return strings.Replace(c.yaml("", ranks...), c.addr(2), c.addr(remote), 1)
 	}
-	v := newVolume(t, map[string]string{"z.yaml": text(2)})
-	path := v.path("z.yaml")
+	v := configmap.New(t, t.TempDir(), map[string]string{"z.yaml": text(2)})
+	path := v.Path("z.yaml")
 	r := startWith(t, text(2), func(o *Options) {
 		o.Watch = NewConfigWatch(path, time.Millisecond)
 		o.ConfigSource, o.LoadConfig = path, func() (*config.Config, error) { return config.Load(path) }
@@ -145,7 +111,7 @@ func TestWatchedConfiguration(t *testing.T) {
 		{text(5), "configuration reloaded", c.addr(5)},
 	}
 	for i, update := range updates {
-		v.update(map[string]string{"z.yaml": update.text})
+		v.Update(map[string]string{"z.yaml": update.text})
 		if line := r.loaded(t, i+1); !strings.Contains(line, update.log) {
 			t.Errorf("update %d: the log says %q, want %q", i+1, line, update.log)
 		}

@@ -26,7 +26,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 )
 
-var update = flag.Bool("update", false, "render the examples in deploy/kubernetes anew")
+var update = flag.Bool("update", false, "render the examples in deploy/kubernetes again")
 
 const (
 	kubernetes = "../../../deploy/kubernetes"
