@@ -23,8 +23,8 @@ type ConfigWatch struct {
 	loaded, observed map[string]fs.FileInfo
 }
 
-// NewConfigWatch returns a watch of the file at path, which the daemon polls at every interval. The caller must load the
-// configuration afterwards, so that no change is missed.
+// NewConfigWatch returns a watch of the file at path, which the daemon polls at every interval. The caller must load
+// the configuration afterwards, so that no change is missed.
 func NewConfigWatch(path string, interval time.Duration) *ConfigWatch {
 	return &ConfigWatch{path: path, interval: interval, loaded: map[string]fs.FileInfo{path: statFile(path)}}
 }

@@ -80,7 +80,8 @@ func loadChart(t testing.TB) *chart.Chart {
 func render(t testing.TB, values map[string]any) ([]byte, error) {
 	t.Helper()
 	loaded := loadChart(t)
-	combined, err := chartutil.ToRenderValues(loaded, values, chartutil.ReleaseOptions{Name: release, Namespace: "default"}, nil)
+	options := chartutil.ReleaseOptions{Name: release, Namespace: "default"}
+	combined, err := chartutil.ToRenderValues(loaded, values, options, nil)
 	if err != nil {
 		return nil, err
 	}
