@@ -217,8 +217,10 @@ deb-library: man ## Debian and RPM packages of the C library, for this machine's
 	./bin/packages/release -config deploy/packaging/library.goreleaser.yaml -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -into bin/packages
 	rm -r bin/packages/release bin/library
 
+chart: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 chart: ## the Helm chart as a package, into bin/packages
 	mkdir -p bin/packages
+	rm -f bin/packages/zrlmpid-*.tgz
 	$(GO) -C internal/tools/manifests run ./chart -chart $(CURDIR)/deploy/kubernetes/zrlmpid -into $(CURDIR)/bin/packages -version $(VERSION)
 
 reproducible: ## build the commit twice, in two folders, and compare binaries, packages (the C library's as well) and manual; some minutes
@@ -226,7 +228,7 @@ reproducible: ## build the commit twice, in two folders, and compare binaries, p
 
 package: ## all that a release consists of, by goreleaser, into bin/dist (needs C and Fortran compilers); the first time compiles it, for minutes
 	$(GO) tool -modfile=$(CURDIR)/internal/tools/release/go.mod goreleaser $(RELEASE_FLAGS)
-	cp bin/packages/libzrlmpi* bin/dist
+	cp bin/packages/libzrlmpi* bin/packages/zrlmpid-*.tgz bin/dist
 
 deploy-check: ## unit, image, manifests and packages of deploy/, tested as far as one machine can
 	$(GO) -C internal/tools/manifests test ./...

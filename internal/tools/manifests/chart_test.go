@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -79,7 +80,10 @@ func loadChart(t testing.TB) *chart.Chart {
 // render renders the chart as "helm template" does, in the order of the templates' names.
 func render(t testing.TB, values map[string]any) ([]byte, error) {
 	t.Helper()
-	loaded := loadChart(t)
+	return renderChart(loadChart(t), values)
+}
+
+func renderChart(loaded *chart.Chart, values map[string]any) ([]byte, error) {
 	options := chartutil.ReleaseOptions{Name: release, Namespace: "default"}
 	combined, err := chartutil.ToRenderValues(loaded, values, options, nil)
 	if err != nil {
@@ -125,6 +129,36 @@ func TestExamples(t *testing.T) {
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, text) {
 			t.Errorf("%s is not what the chart renders (%v): run this test with -update", path, err)
 		}
+	}
+}
+
+// TestPackChart checks that a package of the chart renders like its folder, with the version as the image's tag, and that
+// its bytes are reproducible.
+func TestPackChart(t *testing.T) {
+	var packages [][]byte
+	for range 2 {
+		path, err := PackChart(filepath.Join(kubernetes, "zrlmpid"), t.TempDir(), "v1.2.3~4bc159f2", time.Unix(1, 0))
+		if err != nil || filepath.Base(path) != "zrlmpid-1.2.3-4bc159f2.tgz" {
+			t.Fatal(path, err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, text)
+	}
+	if !bytes.Equal(packages[0], packages[1]) {
+		t.Error("two packages of the same chart differ")
+	}
+	packed, err := loader.LoadArchive(bytes.NewReader(packages[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := variants(t)["host-network"]
+	got, err := renderChart(packed, values)
+	want := bytes.ReplaceAll(mustRender(t, values), []byte("image: zrlmpid\n"), []byte("image: zrlmpid:1.2.3-4bc159f2\n"))
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v, the package renders\n%s", err, got)
 	}
 }
 
