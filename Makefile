@@ -23,7 +23,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./daemon/attach ./metrics ./internal/integration
 
-.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose decided programs mutations soak soak-life soak-paths bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check clean
+.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose decided programs mutations soak soak-life soak-paths bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check chart kubernetes-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -221,16 +221,29 @@ deb-library: man ## Debian and RPM packages of the C library, for this machine's
 	./bin/packages/release -config deploy/packaging/library.goreleaser.yaml -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -into bin/packages
 	rm -r bin/packages/release bin/library
 
+chart: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+chart: ## the Helm chart as a package, into bin/packages
+	mkdir -p bin/packages
+	rm -f bin/packages/zrlmpid-*.tgz
+	$(GO) -C internal/tools/manifests run ./chart -chart $(CURDIR)/deploy/kubernetes/zrlmpid -into $(CURDIR)/bin/packages -version $(VERSION)
+
 reproducible: ## build the commit twice, in two folders, and compare binaries, packages (the C library's as well) and manual; some minutes
 	GO="$(GO)" ./internal/tools/reproducible.sh
 
 package: ## all that a release consists of, by goreleaser, into bin/dist (needs C and Fortran compilers); the first time compiles it, for minutes
 	$(GO) tool -modfile=$(CURDIR)/internal/tools/release/go.mod goreleaser $(RELEASE_FLAGS)
-	cp bin/packages/libzrlmpi* bin/dist
+	cp bin/packages/libzrlmpi* bin/packages/zrlmpid-*.tgz bin/dist
 
 deploy-check: ## unit, image, manifests and packages of deploy/, tested as far as one machine can
 	$(GO) -C internal/tools/manifests test ./...
 	$(GO) -C internal/tools/release test ./...
+
+# It builds etcd and kube-apiserver, and downloads the modules of three versions of Kubernetes.
+kubernetes-check: ## the manifests against an API server and the schemas of three versions of Kubernetes; the first time, for 10 minutes
+	mkdir -p bin/kubernetes
+	$(GO) -C internal/tools/apiserver build -o $(CURDIR)/bin/kubernetes/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+	$(GO) -C internal/tools/apiserver build -o $(CURDIR)/bin/kubernetes/etcd go.etcd.io/etcd/server/v3
+	$(GO) -C internal/tools/manifests test -count=1 -run '^Test(Schemas|APIServer)$$' -v . -programs $(CURDIR)/bin/kubernetes
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

@@ -46,6 +46,8 @@ type Options struct {
 	LoadConfig func() (*config.Config, error)
 	// ReloadSignals delivers a signal, such as SIGHUP, for each requested reload.
 	ReloadSignals <-chan os.Signal
+	// Watch detects changes of the configuration's files, each of which causes a reload; nil disables this.
+	Watch *ConfigWatch
 	// Level is the level of Log, which a reload can change; nil means that a reload cannot change it.
 	Level *zap.AtomicLevel
 	// JobDirectory is the directory of the ranks' job, or empty without a job.
@@ -90,6 +92,9 @@ func New(cfg *config.Config, opts Options) (*Daemon, error) {
 	daemon := &Daemon{cfg: cfg, opts: opts, log: opts.Log}
 	daemon.current.Store(cfg)
 	daemon.loadedAt = time.Now()
+	if opts.Watch != nil {
+		opts.Watch.addFiles(cfg)
+	}
 	if daemon.log == nil {
 		daemon.log = zap.NewNop()
 	}
@@ -327,7 +332,7 @@ func (d *Daemon) serve(ctx context.Context, open listeners, http *webTask) error
 			return err
 		}
 		d.examineHost()
-		d.reloadOnSignal(ctx)
+		d.reloadOnDemand(ctx)
 		return nil
 	})
 	// Without this task, a daemon that has no other tasks would exit at once.

@@ -207,15 +207,27 @@ func describeRestart(change config.Change) string {
 	return change.String()
 }
 
-// reloadOnSignal reloads the configuration for each signal and logs the result, until ctx is done.
-func (d *Daemon) reloadOnSignal(ctx context.Context) {
+// reloadOnDemand reloads the configuration for each signal and for each change of its files that opts.Watch detects,
+// and logs the result, until ctx is done.
+func (d *Daemon) reloadOnDemand(ctx context.Context) {
+	var polls <-chan time.Time
+	watch := d.opts.Watch
+	if watch != nil {
+		ticker := time.NewTicker(watch.interval)
+		defer ticker.Stop()
+		polls = ticker.C
+	}
 	for {
 		select {
 		case <-d.opts.ReloadSignals:
-			_, _ = d.ReloadFromSource() // ReloadFromSource logs the result
+		case <-polls:
+			if !watch.poll(d.current.Load()) {
+				continue
+			}
 		case <-ctx.Done():
 			return
 		}
+		_, _ = d.ReloadFromSource() // ReloadFromSource logs the result
 	}
 }
 
@@ -224,6 +236,9 @@ func (d *Daemon) ReloadFromSource() (control.ReloadResult, error) {
 	load := d.opts.LoadConfig
 	if load == nil {
 		load = func() (*config.Config, error) { return nil, fmt.Errorf("%s: %w", d.opts.ConfigSource, errNoSource) }
+	}
+	if watch := d.opts.Watch; watch != nil {
+		watch.beginLoad(d.current.Load())
 	}
 	changes, err := d.applyReload(load)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {

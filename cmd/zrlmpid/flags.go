@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,9 +10,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/config/cluster"
+	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/internal/strictyaml"
 )
 
@@ -19,7 +22,7 @@ import (
 type flags struct {
 	config, control, logLevel string
 	checkConfig, printConfig  bool
-	version                   bool
+	version, watch            bool
 	http                      *string // nil if not given; empty disables HTTP
 
 	cluster, addresses, kernel string
@@ -51,11 +54,12 @@ const usage = usageForms + `
 Run the local ranks of a ZRLMPI cluster: hosts for programs, and stand-ins for FPGAs.
 A line that starts with "ready" is printed when all sockets are bound.
 
-SIGHUP reloads the configuration with the same flags, without interrupting messages. A
-configuration that is invalid or needs a restart is rejected as a whole, and the reason is
-logged. SIGINT or SIGTERM stops zrlmpid: messages in progress may complete within the
-configuration's stop_timeout. A second signal ends it immediately. zrlmpid never waits for
-its log: lines that cannot be written are dropped and counted.
+SIGHUP reloads the configuration with the same flags, without interrupting messages, and
+with --watch so does a change of its file or its TLS files. A configuration that is invalid
+or needs a restart is rejected as a whole, and the reason is logged. SIGINT or SIGTERM stops
+zrlmpid: messages in progress may complete within the configuration's stop_timeout. A second
+signal ends it immediately. zrlmpid never waits for its log: lines that cannot be written
+are dropped and counted.
 
 Exit codes: 0 stopped by a signal; 1 failure that may be temporary, such as an address that
 is not configured yet; 2 invalid flags or configuration, which only an edit can fix.
@@ -141,6 +145,8 @@ func (f *flags) newFlagSet() *flag.FlagSet {
 	set.StringVar(&f.logLevel, "log-level", "",
 		"log `level`: debug, info, warn or error; overrides configuration and environment")
 	set.BoolVar(&f.version, "version", false, "print the version and exit")
+	set.BoolVar(&f.watch, "watch", false, "reload the configuration when its file or its TLS files change, "+
+		"as in a volume of Kubernetes")
 	return set
 }
 
@@ -157,6 +163,8 @@ func (f *flags) validate(set *flag.FlagSet) error {
 		return syntaxErrorf("give either --config FILE or --cluster FILE")
 	case f.checkConfig && f.printConfig:
 		return syntaxErrorf("give --check-config or --print-config, not both")
+	case f.watch && f.config == "-":
+		return syntaxErrorf("--watch: standard input cannot be read a second time")
 	}
 	for _, name := range []string{"addresses", "standins", "kernel", "host", "fpga"} {
 		if given[name] && !given["cluster"] {
@@ -229,6 +237,19 @@ func (f *flags) override(cfg *config.Config) error {
 		}
 	}
 	return nil
+}
+
+// watchInterval is the interval between two checks of the configuration's files. Kubernetes updates files of a volume
+// about a minute after the object, so shorter intervals would gain nothing.
+const watchInterval = 2 * time.Second
+
+// newWatch returns a watch of the configuration's file, or nil without --watch. It must be called before the
+// configuration is loaded.
+func (f *flags) newWatch() *daemon.ConfigWatch {
+	if !f.watch {
+		return nil
+	}
+	return daemon.NewConfigWatch(f.absoluteSource(cmp.Or(f.cluster, f.config)), watchInterval)
 }
 
 // reloadFunc returns a function that reads the configuration again with the same flags. It returns nil if the

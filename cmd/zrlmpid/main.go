@@ -1,7 +1,8 @@
 // Command zrlmpid runs ranks of a ZRLMPI cluster: host ranks, which programs attach to, and stand-ins for FPGAs.
 //
 // When every socket is bound and the control socket answers, it prints one line that starts with "ready". It logs to
-// standard error, reads its configuration again on SIGHUP, and ends on SIGINT or SIGTERM.
+// standard error, reads its configuration again on SIGHUP or, with --watch, when its file changes, and ends on SIGINT
+// or SIGTERM.
 package main
 
 import (
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case f.version:
 		return printResult(stdout, stderr, "zrlmpid "+version.String()+"\n")
 	}
+	watch := f.newWatch()
 	cfg, source, err := f.loadConfig(stdin)
 	if err != nil {
 		return printError(stderr, err, exitUsage)
@@ -74,7 +76,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	d, err := daemon.New(cfg, daemon.Options{
 		Log: log, LostLogLines: logged.Lost, LogTail: logged.Tail, Level: level, ReadyWriter: stdout,
 		ConfigSource: f.absoluteSource(source), LoadConfig: f.reloadFunc(), ReloadSignals: reload,
-		StateDirectory: stateDirectory(),
+		Watch: watch, StateDirectory: stateDirectory(),
 	})
 	if err != nil {
 		return printError(stderr, err, exitUsage)

@@ -105,6 +105,8 @@ func TestCommandLine(t *testing.T) {
 			stderr: []string{"--config needs a value: --config FILE"}},
 		{name: "useless flag", args: []string{"-config", goodFile, "-standins"}, code: exitUsage,
 			stderr: []string{"--standins: only valid with --cluster"}},
+		{name: "watch of standard input", stdin: good, args: []string{"-config", "-", "-watch"}, code: exitUsage,
+			stderr: []string{"--watch: standard input cannot be read a second time"}},
 		{name: "check and print", args: []string{"-config", goodFile, "-check-config", "-print-config"},
 			code: exitUsage, stderr: []string{"not both"}},
 		{name: "level", args: []string{"-config", goodFile, "-log-level", "loud"}, code: exitUsage,

@@ -37,10 +37,15 @@ type process struct {
 	log *bufio.Scanner
 }
 
-// runProgram starts the program and waits until it is ready.
+// runProgram builds and starts the program, and waits until it is ready.
 func runProgram(t *testing.T, args ...string) *process {
 	t.Helper()
-	program := build(t)
+	return runCommand(t, build(t), args...)
+}
+
+// runCommand starts a command that runs the program, and waits until the program is ready.
+func runCommand(t *testing.T, program string, args ...string) *process {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	p := &process{exec.CommandContext(ctx, program, args...), t, nil}
 	stderr, err := p.StderrPipe()

@@ -14,3 +14,4 @@ complete -c zrlmpid -l log-level -x -d 'log level: debug, info, warn or error; o
 complete -c zrlmpid -l print-config -d 'print the configuration with all defaults, and exit'
 complete -c zrlmpid -l standins -d 'with --cluster: run stand-ins for all FPGA ranks'
 complete -c zrlmpid -l version -d 'print the version and exit'
+complete -c zrlmpid -l watch -d 'reload the configuration when its file or its TLS files change, as in a volume of Kubernetes'

@@ -5,13 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// TestConfigurations checks that zrlmpid accepts every configuration in an overlay, and that every pod has a
+// TestConfigurations checks that zrlmpid accepts the configurations of every variant, and that every pod has a
 // configuration at the path passed to zrlmpid.
 func TestConfigurations(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "zrlmpid")
@@ -20,9 +21,9 @@ func TestConfigurations(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, folder := range overlays(t) {
-		t.Run(filepath.Base(folder), func(t *testing.T) {
-			objects, err := decode(decoder(t), build(t, folder))
+	for name, values := range variants(t) {
+		t.Run(name, func(t *testing.T) {
+			objects, err := decode(decoder(t), mustRender(t, values))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +41,7 @@ func TestConfigurations(t *testing.T) {
 				}
 			}
 			c := &pod.Containers[0]
-			path := c.Args[len(c.Args)-1]
+			path := c.Args[slices.Index(c.Args, "--config")+1]
 			dir, name := filepath.Split(path)
 			if dir != c.VolumeMounts[0].MountPath+"/" {
 				t.Errorf("the configuration %s is not in %s", path, c.VolumeMounts[0].MountPath)

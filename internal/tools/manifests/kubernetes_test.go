@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,18 +16,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
 )
-
-const kubernetes = "../../../deploy/kubernetes"
 
 // decoder returns a strict decoder for the kinds that the manifests use.
 func decoder(t *testing.T) runtime.Decoder {
@@ -62,75 +62,16 @@ func decode(d runtime.Decoder, text []byte) (objects []runtime.Object, err error
 	}
 }
 
-// build runs kustomize build, with access to files only.
-func build(t *testing.T, folder string) []byte {
-	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := resources.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-func overlays(t *testing.T) []string {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(kubernetes, "overlays", "*"))
-	if err != nil || len(found) < 2 {
-		t.Fatalf("overlays: %q, %v", found, err)
-	}
-	return found
-}
-
-// TestManifests decodes every manifest by itself. A patch is only a part of an object, but all its fields must be
-// known.
-func TestManifests(t *testing.T) {
-	d, read := decoder(t), 0
-	err := filepath.WalkDir(kubernetes, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		var head metav1.TypeMeta
-		if err := yaml.Unmarshal(text, &head); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		switch {
-		case head.Kind == "Kustomization" || head.Kind == "Component":
-			var k types.Kustomization
-			if err := yaml.UnmarshalStrict(text, &k); err != nil {
-				t.Errorf("%s: %v", path, err)
-			}
-		case head.Kind == "": // TestConfigurations checks configurations of zrlmpid
-			return nil
-		default:
-			if _, err := decode(d, text); err != nil {
-				t.Errorf("%s: %v", path, err)
-			}
-		}
-		read++
-		return nil
-	})
-	if err != nil || read < 9 {
-		t.Errorf("%d manifests were read: %v", read, err)
-	}
-}
-
 // TestMistakes checks that decode detects mistakes.
 func TestMistakes(t *testing.T) {
 	d := decoder(t)
-	good := build(t, filepath.Join(kubernetes, "overlays", "host-network"))
+	good := append(mustRender(t, variants(t)["host-network"]), mustRender(t, variants(t)["all"])...)
 	if _, err := decode(d, good); err != nil {
 		t.Fatal(err)
 	}
 	for _, field := range []string{"serviceName", "readinessProbe", "httpGet", "seccompProfile", "maxUnavailable",
-		"clusterIP", "scrapeNativeHistograms", "hostNetwork", "nodeSelector", "topologyKey", "matchLabels"} {
+		"clusterIP", "scrapeNativeHistograms", "hostNetwork", "nodeSelector", "topologyKey", "matchLabels",
+		"volumeClaimTemplates", "fsGroup"} {
 		bad := bytes.ReplaceAll(good, []byte(field+":"), []byte(field+"s:"))
 		if bytes.Equal(bad, good) {
 			t.Errorf("no manifest has %s", field)
@@ -148,11 +89,11 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestOverlays builds every overlay and checks that its parts refer to each other correctly.
-func TestOverlays(t *testing.T) {
-	for _, folder := range overlays(t) {
-		t.Run(filepath.Base(folder), func(t *testing.T) {
-			objects, err := decode(decoder(t), build(t, folder))
+// TestObjects checks for every variant that its objects refer to each other correctly.
+func TestObjects(t *testing.T) {
+	for name, values := range variants(t) {
+		t.Run(name, func(t *testing.T) {
+			objects, err := decode(decoder(t), mustRender(t, values))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,16 +103,20 @@ func TestOverlays(t *testing.T) {
 				t.Errorf("the set's service is %q, the headless one %q", set.Spec.ServiceName, service.Name)
 			}
 			pod := labels.Set(set.Spec.Template.Labels)
-			if !labels.SelectorFromSet(service.Spec.Selector).Matches(pod) || len(service.Spec.Selector) == 0 {
-				t.Errorf("the service selects %v, and pods have %v", service.Spec.Selector, pod)
-			}
+			selects(t, "the service", &metav1.LabelSelector{MatchLabels: service.Spec.Selector}, pod)
 			selects(t, "the set", set.Spec.Selector, pod)
+			for _, constraint := range set.Spec.Template.Spec.TopologySpreadConstraints {
+				selects(t, "the topology spread constraint", constraint.LabelSelector, pod)
+			}
+			policies := 0
 			for _, o := range objects {
 				switch o := o.(type) {
 				case *policyv1.PodDisruptionBudget:
 					selects(t, "the disruption budget", o.Spec.Selector, pod)
 				case *networkingv1.NetworkPolicy:
 					selects(t, "the network policy", &o.Spec.PodSelector, pod)
+					checkPolicy(t, &o.Spec)
+					policies++
 				case *monitoringv1.ServiceMonitor:
 					selects(t, "the service monitor", &o.Spec.Selector, labels.Set(service.Labels))
 					if port := o.Spec.Endpoints[0].Port; port != service.Spec.Ports[0].Name {
@@ -179,13 +124,18 @@ func TestOverlays(t *testing.T) {
 					}
 				}
 			}
-			checkPod(t, &set.Spec.Template.Spec, service, objects)
+			if onNodes := set.Spec.Template.Spec.HostNetwork; onNodes == (policies == 1) {
+				t.Errorf("%d network policies, and host network: %v", policies, onNodes)
+			}
+			checkPod(t, &set.Spec, service, objects)
 		})
 	}
 }
 
-// foreign lists the labels of unrelated pods in the same namespace.
-var foreign = []labels.Set{{}, {"app.kubernetes.io/name": "postgresql"}, {"app": "zrlmpid"}}
+// foreign lists the labels of unrelated pods in the same namespace, such as those of another release.
+var foreign = []labels.Set{{}, {"app.kubernetes.io/name": "postgresql"}, {"app": "zrlmpid"},
+	{"app.kubernetes.io/name": "postgresql", "app.kubernetes.io/instance": release},
+	{"app.kubernetes.io/name": "zrlmpid", "app.kubernetes.io/instance": "another"}}
 
 // selects checks that a selector matches the pod but no foreign pod. An empty selector would match all pods.
 func selects(t *testing.T, what string, selector *metav1.LabelSelector, pod labels.Set) {
@@ -197,15 +147,43 @@ func selects(t *testing.T, what string, selector *metav1.LabelSelector, pod labe
 	}
 	for _, other := range foreign {
 		if s.Matches(other) {
-			t.Errorf("%s selects %v, which matches a pod of others, with labels %v", what, selector, other)
+			t.Errorf("%s selects %v, which matches a foreign pod with labels %v", what, selector, other)
 		}
 	}
 }
 
-// checkPod checks that the ports, probes and volumes of a pod exist, and that the pod has no more privileges than it
-// needs.
-func checkPod(t *testing.T, pod *corev1.PodSpec, service *corev1.Service, objects []runtime.Object) {
+// checkPolicy checks which sources the default network policy admits.
+func checkPolicy(t *testing.T, spec *networkingv1.NetworkPolicySpec) {
 	t.Helper()
+	if len(spec.Egress) != 0 || len(spec.PolicyTypes) != 2 || len(spec.Ingress) != 1 {
+		t.Fatalf("the policy does not deny all but one kind of traffic: %+v", spec)
+	}
+	rule := spec.Ingress[0]
+	if len(rule.Ports) != 1 || rule.Ports[0].Port.String() != "http" {
+		t.Errorf("the policy opens %v", rule.Ports)
+	}
+	for _, source := range []struct {
+		namespace string // "" is that of the policy
+		admitted  bool
+	}{{"", true}, {"monitoring", true}, {"another", false}, {"kube-system", false}} {
+		admitted := slices.ContainsFunc(rule.From, func(peer networkingv1.NetworkPolicyPeer) bool {
+			if peer.NamespaceSelector == nil {
+				return source.namespace == "" && peer.IPBlock == nil
+			}
+			s, err := metav1.LabelSelectorAsSelector(peer.NamespaceSelector)
+			return err == nil && s.Matches(labels.Set{"kubernetes.io/metadata.name": source.namespace})
+		})
+		if admitted != source.admitted || len(rule.From) == 0 {
+			t.Errorf("pods of namespace %q are admitted: %v", source.namespace, admitted)
+		}
+	}
+}
+
+// checkPod checks that the ports, probes and volumes of a pod exist, and that a change of the configuration reaches the
+// daemon without a restart.
+func checkPod(t *testing.T, set *appsv1.StatefulSetSpec, service *corev1.Service, objects []runtime.Object) {
+	t.Helper()
+	pod := &set.Template.Spec
 	c := &pod.Containers[0]
 	if c.Ports[0].Name != service.Spec.Ports[0].TargetPort.String() || c.Ports[0].ContainerPort != 9627 {
 		t.Errorf("port %+v is not that of the service", c.Ports[0])
@@ -216,15 +194,109 @@ func checkPod(t *testing.T, pod *corev1.PodSpec, service *corev1.Service, object
 			t.Errorf("the probe of %s is %+v", path, probe)
 		}
 	}
-	s := c.SecurityContext
-	if *pod.SecurityContext.RunAsUser == 0 || !*pod.SecurityContext.RunAsNonRoot || *s.AllowPrivilegeEscalation ||
-		!*s.ReadOnlyRootFilesystem || len(s.Capabilities.Drop) != 1 || len(s.Capabilities.Add) != 0 {
-		t.Errorf("the pod may do too much: %+v, %+v", pod.SecurityContext, s)
-	}
-	maps := configMaps(objects)
+	maps, volumes := configMaps(objects), make(map[string]bool)
 	for _, v := range pod.Volumes {
+		volumes[v.Name] = true
 		if v.ConfigMap != nil && maps[v.ConfigMap.Name] == nil {
-			t.Errorf("volume %s is of ConfigMap %s, which there is not", v.Name, v.ConfigMap.Name)
+			t.Errorf("volume %s is of ConfigMap %s, which does not exist", v.Name, v.ConfigMap.Name)
+		}
+		if v.EmptyDir != nil && v.EmptyDir.SizeLimit.Cmp(resource.MustParse("64Mi")) < 0 {
+			t.Errorf("volume %s has a limit of %v", v.Name, v.EmptyDir.SizeLimit)
+		}
+	}
+	for _, claim := range set.VolumeClaimTemplates {
+		volumes[claim.Name] = true
+	}
+	for _, m := range c.VolumeMounts {
+		if !volumes[m.Name] {
+			t.Errorf("there is no volume %s", m.Name)
+		}
+		if m.SubPath != "" {
+			t.Errorf("the kubelet does not update %s, because of its subPath", m.MountPath)
+		}
+	}
+	if !slices.Contains(c.Args, "--watch") {
+		t.Errorf("the daemon does not watch its configuration: %q", c.Args)
+	}
+}
+
+// TestPodSecurity checks the Pod Security level that each variant needs, and why it does not meet a stricter one.
+func TestPodSecurity(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]map[api.Level]string{
+		"standins":     {api.LevelBaseline: "", api.LevelRestricted: ""},
+		"all":          {api.LevelBaseline: "", api.LevelRestricted: ""},
+		"host-network": {api.LevelBaseline: "host namespaces", api.LevelRestricted: "host namespaces"},
+		"xdp": {api.LevelBaseline: "non-default capabilities",
+			api.LevelRestricted: "unrestricted capabilities, runAsNonRoot != true, runAsUser=0"},
+	} {
+		objects, err := decode(decoder(t), mustRender(t, variants(t)[name]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &only[*appsv1.StatefulSet](t, objects).Spec.Template
+		for level, reasons := range want {
+			results := evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()},
+				&template.ObjectMeta, &template.Spec)
+			if got := policy.AggregateCheckResults(results); strings.Join(got.ForbiddenReasons, ", ") != reasons {
+				t.Errorf("%s, %s: %q, want %q", name, level, got.ForbiddenReasons, reasons)
+			}
+		}
+		c := &template.Spec.Containers[0]
+		if s := c.SecurityContext; !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation {
+			t.Errorf("%s: the container may do too much: %+v", name, s)
+		}
+	}
+}
+
+// TestKustomize builds an overlay of each example, as a user writes it: with an image and other configurations.
+func TestKustomize(t *testing.T) {
+	for _, example := range []string{"standins", "host-network"} {
+		base, err := filepath.Abs(filepath.Join(kubernetes, example))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if base, err = filepath.Rel(folder, base); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"worker-c.yaml": "ranks: []\n",
+			"kustomization.yaml": `
+resources: [` + base + `]
+images: [{name: zrlmpid, newName: registry.example/zrlmpid, newTag: "1"}]
+configMapGenerator:
+  - {name: zrlmpid, behavior: replace, files: [worker-c.yaml], options: {disableNameSuffixHash: true}}
+`,
+		} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := resources.AsYaml()
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := decode(decoder(t), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config := only[*corev1.ConfigMap](t, objects); config.Name != release || len(config.Data) != 1 {
+			t.Errorf("ConfigMap %s has %v", config.Name, config.Data)
+		}
+		image := only[*appsv1.StatefulSet](t, objects).Spec.Template.Spec.Containers[0].Image
+		if image != "registry.example/zrlmpid:1" {
+			t.Errorf("the image is %s", image)
 		}
 	}
 }
