@@ -44,7 +44,7 @@ const (
 	longestMessage, longestShort = 100_000, 346 * 4
 )
 
-// ways are the ways of the datagrams of a pair of ranks: AF_XDP at both ends, at one end, or at none.
+// ways names what carries the datagrams of a pair of ranks: AF_XDP at both ends, at one end, or at none.
 var ways = [...]string{"AF_XDP", "AF_XDP, socket", "socket"}
 
 // pathHosts are two hosts whose network changes, with the daemons of both.
@@ -58,8 +58,8 @@ type pathHosts struct {
 	daemons [2][2]*process
 	pairs   []*pathPair
 	v6      bool
-	// floods ends the floods in progress.
-	floods func()
+	// stopFlood ends the flood in progress.
+	stopFlood func()
 }
 
 // hostAddress returns the address of a host. The other addresses of the host have a higher number.
@@ -70,7 +70,7 @@ func hostAddress(host, number int, v6 bool) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 9, 0, byte(1 + host + number)})
 }
 
-// otherAddress is the number of a second address of a host, which is no rank's.
+// otherAddress is the number of a second address of each host, which no rank uses.
 const otherAddress = 10
 
 // newPathHosts starts the hosts and the daemons. The program is attached in the driver's mode on the second host.
@@ -420,10 +420,10 @@ func (h *pathHosts) flood(host int) {
 			c.Close()
 		}
 	}()
-	h.floods = func() { cancel(); <-ended }
+	h.stopFlood = func() { cancel(); <-ended }
 }
 
-func (h *pathHosts) endFlood(int) { h.floods() }
+func (h *pathHosts) endFlood(int) { h.stopFlood() }
 
 // tally contains the recoveries of pairs after a kind of change.
 type tally struct {
@@ -550,7 +550,7 @@ func (r results) print(t *testing.T) {
 }
 
 // TestPaths changes the network while ranks exchange messages by AF_XDP, and by sockets for comparison. No message may
-// arrive with wrong bytes or after an error-free send be lost, and each pair must recover.
+// arrive with wrong bytes, or be lost after a successful send, and each pair must recover.
 func TestPaths(t *testing.T) {
 	seed, duration := uint64(1), time.Duration(0)
 	if s := os.Getenv(pathsDuration); s != "" {
