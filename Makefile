@@ -239,7 +239,7 @@ deploy-check: ## unit, image, manifests and packages of deploy/, tested as far a
 	$(GO) -C internal/tools/release test ./...
 
 # It builds etcd and kube-apiserver, and downloads the modules of three versions of Kubernetes.
-kubernetes-check: ## the manifests against an API server and the schemas of three versions of Kubernetes; the first time, for 10 minutes
+kubernetes-check: ## the manifests against an API server and the schemas of three versions of Kubernetes; the first time compiles it, for minutes
 	mkdir -p bin/kubernetes
 	$(GO) -C internal/tools/apiserver build -o $(CURDIR)/bin/kubernetes/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 	$(GO) -C internal/tools/apiserver build -o $(CURDIR)/bin/kubernetes/etcd go.etcd.io/etcd/server/v3
