@@ -32,8 +32,9 @@ func (a *app) paperScaleCommand() *cobra.Command {
 		Use: "scale", Short: "Predict collective calls by the number of ranks", Args: cobra.NoArgs,
 		Long: `Predict the duration of collective calls, by algorithm and number of ranks. The model executes the
 algorithms of the engine, and times their steps by LogGOPS: latency, overhead of a message and a
-byte, gap of an interface, and the length from which messages wait for their receive. By default each rank has a separate host with 10 Gb/s; --cluster describes another
-cluster, with as many ranks on each host, and hosts on each switch, for all numbers of ranks.
+byte, gap of an interface, and the length from which messages wait for their receive. By default
+each rank has a separate host with 10 Gb/s; --cluster describes another cluster, with as many ranks
+on each host, and hosts on each switch, for all numbers of ranks.
 
 Algorithms whose ranks have steps in proportion to the logarithm of the ranks are predicted for
 up to 65536 ranks, the others for up to 4096. The length of segments follows from the link.
