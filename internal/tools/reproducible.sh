@@ -10,7 +10,7 @@ build() { # folder umask
   umask "$2"
   git clone --quiet --no-checkout "$root" "$1"
   git -C "$1" checkout --quiet --detach "$commit"
-  make --no-print-directory -C "$1" "GO=${GO:-go}" build deb deb-library >"$1.log" 2>&1 || { cat "$1.log" >&2; exit 1; }
+  make --no-print-directory -C "$1" "GO=${GO:-go}" build release SNAPSHOT=1 >"$1.log" 2>&1 || { cat "$1.log" >&2; exit 1; }
   (cd "$1/bin" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$1.sums"
 }
 (build "$work/one" 022)
