@@ -7,7 +7,8 @@ prefix=${PREFIX:-} # of the installed library; by default found from the files f
 [ -n "$prefix" ] || prefix='${pcfiledir}/../..'
 lib=$out/lib src=$out/lib/src include=$out/include
 same=(-ffile-prefix-map="$PWD"=.) # reproducible in any folder
-flags=(-O2 -g -fPIC -Wall -Wextra "${same[@]}" -I lib/c)
+read -ra extra <<<"${CFLAGS:-}"
+flags=(-O2 -g -fPIC -Wall -Wextra "${same[@]}" -I lib/c "${extra[@]}")
 
 command -v "$cc" >/dev/null || { echo "lib/build.sh: no C compiler \"$cc\" (apt-get install gcc, or set CC)" >&2; exit 1; }
 rm -rf "$lib" "$include"

@@ -215,8 +215,8 @@ func (d *debian) install(release string) {
 	d.run("apt-get install -qy --no-install-recommends zrlmpid")
 }
 
-// upgradeWhileMessagesFlow upgrades the package while one zrlctl sends messages in a loop, and new ones send one message
-// each. Every message must come back unchanged, or its sender report an error.
+// upgradeWhileMessagesFlow upgrades the package while one zrlctl sends messages in a loop, and new ones send one
+// message each. Every message must come back unchanged, or its sender report an error.
 func (d *debian) upgradeWhileMessagesFlow() {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), 10*testTimeout)

@@ -131,7 +131,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// releaseKeys returns options with throw-away keys. They are in a folder of the test.
+// releaseKeys generates keys for one test: it returns the user ID of gpg's, and the file of minisign's.
 func releaseKeys(t *testing.T) (gpg, minisign string) {
 	t.Helper()
 	needs(t, "the signatures of a release", "gpg", "gnupg")
@@ -158,8 +158,8 @@ func releaseKeys(t *testing.T) (gpg, minisign string) {
 	return gpg, minisign
 }
 
-// TestRelease makes the files that describe a release, and checks them as users do: apt accepts the repository, minisign
-// and sha256sum the sums; SBOM and provenance describe the packages.
+// TestRelease makes the files that describe a release, and checks them as users do: apt accepts the repository,
+// minisign and sha256sum accept the sums; SBOM and provenance describe the packages.
 func TestRelease(t *testing.T) {
 	needs(t, "the apt repository", "apt-get", "apt")
 	r := newRelease(t, "1.2.3")

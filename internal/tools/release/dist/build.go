@@ -126,7 +126,7 @@ func (r *Release) BuildLibrary(ctx context.Context, arch string) error {
 	if err != nil {
 		return err
 	}
-	env = append(env, "VERSION="+r.Version, "LDFLAGS="+r.linkFlags(), "PREFIX=/usr/lib/zrlmpi")
+	env = append(env, "VERSION="+r.Version, "LDFLAGS="+r.linkFlags(), "CFLAGS=-s", "PREFIX=/usr/lib/zrlmpi")
 	_, err = run(ctx, env, "lib/build.sh", LibraryFolder(arch))
 	return err
 }
