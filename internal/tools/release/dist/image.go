@@ -73,7 +73,8 @@ func (r *Release) Image(arch, programs string) (v1.Image, error) {
 	user := fmt.Sprintf("zrlmpid:x:%[1]d:%[1]d:zrlmpid:/var/lib/zrlmpid:/sbin/nologin\n", imageUser)
 	entries := []entry{
 		{name: "etc/", mode: 0o755}, {name: "etc/zrlmpid/", mode: 0o755}, {name: "etc/ssl/", mode: 0o755},
-		{name: "etc/ssl/certs/", mode: 0o755}, {name: "root/", mode: 0o700}, {name: "run/", mode: 0o755}, {name: "tmp/", mode: 0o1777},
+		{name: "etc/ssl/certs/", mode: 0o755}, {name: "run/", mode: 0o755}, {name: "tmp/", mode: 0o1777},
+		{name: "root/", mode: 0o700}, // for pods with AF_XDP, which run as root
 		{name: "usr/", mode: 0o755}, {name: "usr/bin/", mode: 0o755}, {name: "usr/share/", mode: 0o755},
 		{name: "usr/share/doc/", mode: 0o755}, {name: "usr/share/doc/zrlmpid/", mode: 0o755},
 		{name: "var/", mode: 0o755}, {name: "var/lib/", mode: 0o755},
