@@ -7,8 +7,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 GO    ?= go
-# As many digits of the commit in every clone.
-VERSION ?= $(shell git describe --tags --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+VERSION ?= $(shell internal/tools/version.sh)
 LDFLAGS := -X github.com/zrlmpi/zrlmpid/internal/version.version=$(VERSION)
 TOOLS := $(GO) tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Packages without goroutines, or that run programs in C: the race detector only slows them down.
@@ -23,7 +22,7 @@ SEEDS ?= 2000
 FILE ?= bin/bench/bench.json
 BENCH_PACKAGES ?= ./protocol ./extended ./mpe/match ./mpe ./daemon/attach ./metrics ./internal/integration
 
-.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose decided programs mutations soak soak-life soak-paths bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man deb deb-library reproducible package deploy-check chart kubernetes-check clean
+.PHONY: help build lib pgo compatibility demo test quick lint unit race offload-off without-race fuzz vuln faults search simulate diagnose decided programs mutations soak soak-life soak-paths bench bench-targets goodput goodput-targets bench-docs bench-archive bench-model bench-go bench-compare bench-captures check-config man release release-check reproducible deploy-check chart kubernetes-check clean
 
 help: ## list the targets
 	@grep -h -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -198,45 +197,30 @@ man: ## manual pages and shell completions, into bin/manual
 	for name in zrlmpicc zrlmpicxx zrlmpifort; do $(call page,$$name,1,library) <lib/zrlmpicc.1.md; done
 	gzip -9n bin/manual/man/* bin/manual/library/*
 
-# Options of `make package`: a snapshot publishes nothing.
-RELEASE_FLAGS ?= release --snapshot --clean
-GOARCH ?= $(shell $(GO) env GOARCH)
+# make release SNAPSHOT=1 makes all files of any commit, and publishes nothing.
+SNAPSHOT ?=
+PLATFORMS ?=
 
-deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
-deb: man ## Debian and RPM packages of this machine's architecture, into bin/packages
-	rm -rf bin/packages
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w $(LDFLAGS)' -o bin/packages/$(GOARCH)/ ./cmd/zrlmpid ./cmd/zrlctl
-	CGO_ENABLED=0 $(GO) -C lab build -trimpath -ldflags '-s -w $(LDFLAGS)' -o ../bin/packages/$(GOARCH)/ ./cmd/zrlbench
-	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/packages/release .
-	./bin/packages/release -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -binaries bin/packages/$(GOARCH) -into bin/packages
-	rm -r bin/packages/release bin/packages/$(GOARCH)
-
-deb-library: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
-deb-library: man ## Debian and RPM packages of the C library, for this machine's architecture, into bin/packages (needs C and Fortran compilers)
-	GO="$(GO)" VERSION="$(VERSION)" LDFLAGS='-s -w $(LDFLAGS)' ./lib/build.sh bin/library
-	sed -i 's|^prefix=.*|prefix=/usr/lib/zrlmpi|' bin/library/lib/pkgconfig/*.pc
-	mkdir -p bin/packages
-	rm -f bin/packages/libzrlmpi*
-	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/packages/release .
-	./bin/packages/release -config deploy/packaging/library.goreleaser.yaml -arch $(GOARCH) -version $(patsubst v%,%,$(VERSION)) -into bin/packages
-	rm -r bin/packages/release bin/library
+release: man $(if $(PLATFORMS),,chart) ## all files of a release, into bin/release; signs and publishes them, or makes a snapshot with SNAPSHOT=1 (PLATFORMS=linux/amd64: packages for this machine)
+	$(GO) -C internal/tools/release build -o $(CURDIR)/bin/release-tool .
+	./bin/release-tool -version '$(VERSION)' $(if $(PLATFORMS),-platforms "$(PLATFORMS)") $(if $(SNAPSHOT),-snapshot)
+	rm -r bin/release-tool bin/build
 
 chart: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
-chart: ## the Helm chart as a package, into bin/packages
-	mkdir -p bin/packages
-	rm -f bin/packages/zrlmpid-*.tgz
-	$(GO) -C internal/tools/manifests run ./chart -chart $(CURDIR)/deploy/kubernetes/zrlmpid -into $(CURDIR)/bin/packages -version $(VERSION)
+chart: ## the Helm chart as a package, into bin/chart
+	rm -rf bin/chart
+	mkdir -p bin/chart
+	$(GO) -C internal/tools/manifests run ./chart -chart $(CURDIR)/deploy/kubernetes/zrlmpid -into $(CURDIR)/bin/chart -version '$(VERSION)'
 
-reproducible: ## build the commit twice, in two folders, and compare binaries, packages (the C library's as well) and manual; some minutes
+reproducible: ## build the commit twice, in two folders, and compare programs and all files of a snapshot; some minutes
 	GO="$(GO)" ./internal/tools/reproducible.sh
-
-package: ## all that a release consists of, by goreleaser, into bin/dist (needs C and Fortran compilers); the first time compiles it, for minutes
-	$(GO) tool -modfile=$(CURDIR)/internal/tools/release/go.mod goreleaser $(RELEASE_FLAGS)
-	cp bin/packages/libzrlmpi* bin/packages/zrlmpid-*.tgz bin/dist
 
 deploy-check: ## unit, image, manifests and packages of deploy/, tested as far as one machine can
 	$(GO) -C internal/tools/manifests test ./...
 	$(GO) -C internal/tools/release test ./...
+
+release-check: ## install, upgrade and remove a snapshot in a new Debian system, as root; transcript in bin/release-check.txt; some minutes
+	$(GO) -C internal/tools/release test -count=1 -timeout 60m -run '^TestInstallation$$' -v ./check -installation $(CURDIR)/bin/release-check.txt
 
 # It builds etcd and kube-apiserver, and downloads the modules of three versions of Kubernetes.
 kubernetes-check: ## the manifests against an API server and the schemas of three versions of Kubernetes; the first time compiles it, for minutes

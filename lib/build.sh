@@ -3,14 +3,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1 go=${GO:-go} cc=${CC:-cc} fc=${FC:-gfortran} version=${VERSION:-unknown}
+prefix=${PREFIX:-} # of the installed library; by default found from the files for pkg-config
+[ -n "$prefix" ] || prefix='${pcfiledir}/../..'
 lib=$out/lib src=$out/lib/src include=$out/include
 same=(-ffile-prefix-map="$PWD"=.) # reproducible in any folder
-flags=(-O2 -g -fPIC -Wall -Wextra "${same[@]}" -I lib/c)
+read -ra extra <<<"${CFLAGS:-}"
+flags=(-O2 -g -fPIC -Wall -Wextra "${same[@]}" -I lib/c "${extra[@]}")
 
 command -v "$cc" >/dev/null || { echo "lib/build.sh: no C compiler \"$cc\" (apt-get install gcc, or set CC)" >&2; exit 1; }
 rm -rf "$lib" "$include"
 mkdir -p "$lib/pkgconfig" "$src"
-"$go" run ./lib/gen "$src"
+CGO_ENABLED=0 GOOS='' GOARCH='' "$go" run ./lib/gen "$src" # for this machine, also in a cross build
 
 # asyncpreemptoff stops Go from interrupting threads with SIGURG, for which the program may have a handler.
 CGO_ENABLED=1 CC=$cc "$go" build -trimpath -ldflags "${LDFLAGS:-} -X runtime.godebugDefault=asyncpreemptoff=1 -extldflags=-Wl,-soname,libzrlmpi.so,--wrap=pthread_create" -buildmode=c-shared -o "$lib/libzrlmpi.so" ./lib
@@ -52,7 +55,7 @@ for tool in zrlmpicc zrlmpicxx zrlmpifort; do install -m 755 lib/compiler.sh "$o
 # module NAME ABI LIBRARY DESCRIPTION: writes a file for pkg-config.
 module() {
   cat >"$lib/pkgconfig/$1.pc" <<EOF
-prefix=\${pcfiledir}/../..
+prefix=$prefix
 libdir=\${prefix}/lib
 Name: $1
 Description: $4

@@ -89,7 +89,7 @@ func TestPod(t *testing.T) {
 	for _, path := range []string{"", "usr/bin", "proc", "dev/shm", "etc"} {
 		makeDir(filepath.Join(root, path), 0o755, 0, 0)
 	}
-	makeDir(filepath.Join(root, "var/lib/zrlmpid"), 0o700, podUser, podUser)                   // as in the Dockerfile
+	makeDir(filepath.Join(root, "var/lib/zrlmpid"), 0o700, podUser, podUser)                   // as in the image
 	cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(root, "usr/bin"), ".") // as "make build"
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

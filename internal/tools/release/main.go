@@ -1,48 +1,35 @@
-// Command release makes the packages for one architecture; `make deb` runs it. If SOURCE_DATE_EPOCH is set, all files
-// in the packages have that modification time.
+// Command release makes all files of a release; `make release` runs it in the root of the repository. Unless the
+// release is a snapshot, it also signs and publishes them.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
-	"strconv"
+	"os/signal"
 	"strings"
-	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/tools/release/pack"
+	"github.com/zrlmpi/zrlmpid/internal/tools/release/dist"
 )
 
 func main() {
-	var o pack.Options
-	flag.StringVar(&o.Config, "config", ".goreleaser.yaml", "goreleaser's configuration, a `file`")
-	flag.StringVar(&o.Arch, "arch", runtime.GOARCH, "the architecture, as GOARCH")
-	flag.StringVar(&o.Version, "version", "0.0.0", "the version of the packages")
-	flag.StringVar(&o.Binaries, "binaries", "bin", "the `folder` of the binaries")
-	flag.StringVar(&o.Into, "into", "bin/packages", "the `folder` for the packages")
+	var options dist.Options
+	var platforms string
+	flag.StringVar(&options.Version, "version", "", "the `version` that internal/tools/version.sh prints")
+	flag.StringVar(&platforms, "platforms", strings.Join(dist.Platforms, " "), "the `GOOS/GOARCH`s of the programs")
+	flag.StringVar(&options.Into, "into", "bin/release", "the `folder` for the files; its contents are removed first")
+	flag.BoolVar(&options.Snapshot, "snapshot", false, "make a snapshot of any commit, and do not publish it")
+	flag.StringVar(&options.GPGKey, "gpg-key", os.Getenv("GPG_KEY"),
+		"the OpenPGP `key` in gpg's keyring that signs the apt repository (GPG_KEY)")
+	flag.StringVar(&options.MinisignKey, "minisign-key", os.Getenv("MINISIGN_KEY"),
+		"the `file` of minisign's secret key that signs SHA256SUMS (MINISIGN_KEY)")
 	flag.Parse()
-	if text := os.Getenv("SOURCE_DATE_EPOCH"); text != "" {
-		seconds, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "release: SOURCE_DATE_EPOCH %q: not a number of seconds\n", text)
-			os.Exit(1)
-		}
-		o.Time = time.Unix(seconds, 0).UTC()
-	}
-	// A version must begin with a digit. If the repository has no tag, git describe returns only a commit.
-	if o.Version != "" && (o.Version[0] < '0' || o.Version[0] > '9' || !strings.Contains(o.Version, ".")) {
-		o.Version = "0.0.0~" + o.Version
-	}
-	made, err := pack.Make(o)
-	if err != nil {
+	options.Platforms = strings.Fields(platforms)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := dist.Make(ctx, options); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
-	}
-	for _, file := range made {
-		if _, err := fmt.Println(file); err != nil {
-			fmt.Fprintln(os.Stderr, "release:", err)
-			os.Exit(1)
-		}
 	}
 }

@@ -1,129 +1,111 @@
 package check
 
 import (
-	"encoding/json"
+	"archive/tar"
+	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// instruction is an instruction in a Dockerfile with its arguments.
-type instruction struct{ name, rest string }
+// image is an image in a folder: its root, and the settings with which it starts.
+type image struct {
+	root            string
+	who             account
+	env             []string
+	command, health []string
+}
 
-// readDockerfile reads the instructions of a Dockerfile. It supports only the syntax used in our Dockerfile. Package
-// manifests parses the Dockerfile in the way Docker does.
-func readDockerfile(t *testing.T) []instruction {
+// buildImage makes the image and unpacks its files.
+func buildImage(t *testing.T) *image {
 	t.Helper()
-	text, err := os.ReadFile(from("deploy/docker/Dockerfile"))
+	r := newRelease(t, "1.2.3")
+	made, err := r.Image(runtime.GOARCH, programs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []instruction
-	var before string
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		if head, more := strings.CutSuffix(line, `\`); more {
-			before += head
-			continue
-		}
-		name, rest, _ := strings.Cut(before+line, " ")
-		all = append(all, instruction{name, rest})
-		before = ""
+	written, err := layout.Write(t.TempDir(), empty.Index)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
-}
-
-// image is a built image: its root folder, and the settings with which it starts.
-type image struct {
-	root, out         string
-	who               account
-	env               []string
-	entry, cmd, check []string
-}
-
-// buildImage executes the Dockerfile. The working directory of the build stage is the repository, and the output is
-// written to temporary folders.
-func buildImage(t *testing.T) *image {
-	t.Helper()
-	m := &image{root: t.TempDir(), out: t.TempDir()}
+	if err := written.AppendImage(made); err != nil {
+		t.Fatal(err)
+	}
+	index, err := written.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Fatal(err)
+	}
+	file, err := made.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file.OS != "linux" || file.Architecture != runtime.GOARCH || file.Config.StopSignal != "SIGTERM" {
+		t.Errorf("OS %q, architecture %q, signal %q", file.OS, file.Architecture, file.Config.StopSignal)
+	}
+	for _, label := range []string{"title", "description", "source", "version", "revision", "licenses"} {
+		if file.Config.Labels["org.opencontainers.image."+label] == "" {
+			t.Errorf("no label %s in %q", label, file.Config.Labels)
+		}
+	}
+	m := &image{root: t.TempDir(), env: file.Config.Env,
+		command: slices.Concat(file.Config.Entrypoint, file.Config.Cmd)}
+	uid, gid, _ := strings.Cut(file.Config.User, ":")
+	m.who = account{uid: number(t, uid), gid: number(t, gid)}
+	kind, health := file.Config.Healthcheck.Test[0], file.Config.Healthcheck.Test[1:]
+	if m.health = health; kind != "CMD" {
+		t.Errorf("the health check is %s %q, and there is no shell", kind, health)
+	}
 	for dir := m.root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	args, stage := []string{}, 0
-	for _, i := range readDockerfile(t) {
-		switch {
-		case i.name == "FROM":
-			stage++
-			if stage == 2 && i.rest != "scratch" {
-				t.Fatalf("the image begins with %s, and not with nothing", i.rest)
-			}
-		case i.name == "ARG":
-			args = append(args, i.rest)
-		case stage == 1 && i.name == "RUN":
-			m.build(t, args, i.rest)
-		case stage == 2:
-			m.take(t, i)
-		}
-	}
+	unpack(t, m.root, mutate.Extract(made))
 	return m
 }
 
-// build runs a command in the build stage.
-func (m *image) build(t *testing.T, args []string, command string) {
+// unpack unpacks a tar archive with the owners and modes of its files.
+func unpack(t *testing.T, root string, from io.ReadCloser) {
 	t.Helper()
-	for _, folder := range []string{"/out/", "/run-out/", "/state-out/"} {
-		command = strings.ReplaceAll(command, " "+folder, " "+m.out+folder)
-	}
-	cmd := exec.Command("sh", "-euc", command)
-	cmd.Dir, cmd.Env = repository, append(os.Environ(), args...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("RUN %s: %v\n%s", command, err, out)
-	}
-}
-
-// take executes an instruction in the final stage.
-func (m *image) take(t *testing.T, i instruction) {
-	t.Helper()
-	words := strings.Fields(i.rest)
-	var err error
-	switch i.name {
-	case "COPY":
-		into := filepath.Join(m.root, words[len(words)-1])
-		source := m.out + words[len(words)-2]
-		if err = os.MkdirAll(into, 0o755); err == nil {
-			err = exec.Command("cp", "-r", "--preserve=mode", source+".", into).Run()
+	defer from.Close()
+	for archive := tar.NewReader(from); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
 		}
-		if owner, ok := strings.CutPrefix(words[1], "--chown="); ok && err == nil {
-			err = exec.Command("chown", "-R", owner, into).Run()
+		path := filepath.Join(root, header.Name)
+		switch header.Typeflag {
+		case tar.TypeDir:
+			err = os.MkdirAll(path, 0o755)
+		case tar.TypeReg:
+			var data []byte
+			if data, err = io.ReadAll(archive); err == nil {
+				err = os.WriteFile(path, data, 0o644)
+			}
+		default:
+			err = fmt.Errorf("type %c", header.Typeflag)
 		}
-	case "ENV":
-		m.env = append(m.env, i.rest)
-	case "USER":
-		uid, gid, _ := strings.Cut(i.rest, ":")
-		m.who = account{uid: number(t, uid), gid: number(t, gid)}
-	case "ENTRYPOINT":
-		err = json.Unmarshal([]byte(i.rest), &m.entry)
-	case "CMD":
-		err = json.Unmarshal([]byte(i.rest), &m.cmd)
-	case "HEALTHCHECK":
-		_, list, _ := strings.Cut(i.rest, " CMD ")
-		err = json.Unmarshal([]byte(list), &m.check)
-	case "LABEL", "EXPOSE", "STOPSIGNAL":
-	default:
-		err = fmt.Errorf("the test does not know it")
-	}
-	if err != nil {
-		t.Fatalf("%s %s: %v", i.name, i.rest, err)
+		if err := errors.Join(err, os.Chown(path, header.Uid, header.Gid),
+			os.Chmod(path, header.FileInfo().Mode())); err != nil {
+			t.Fatalf("%s: %v", header.Name, err)
+		}
 	}
 }
 
@@ -140,15 +122,15 @@ func number(t *testing.T, word string) uint32 {
 func TestImage(t *testing.T) {
 	needsRoot(t, "the image")
 	m := buildImage(t)
-	s := start(t, newNetwork(t), m.root, m.who, "", m.env, append(m.entry, m.cmd...)...)
-	s.run(m.who, m.check...)
+	s := start(t, newNetwork(t), m.root, m.who, "", m.env, m.command...)
+	s.run(m.who, m.health...)
 	s.works(m.who)
 	s.stops()
-	if out, err := s.try(m.who, m.check...); err == nil {
+	if out, err := s.try(m.who, m.health...); err == nil {
 		t.Errorf("the health check of an exited container is\n%s", out)
 	}
 	m.configure(t, "deploy/packaging/zrlmpid.yaml")
-	s = start(t, newNetwork(t), m.root, m.who, "", m.env, append(m.entry, m.cmd...)...)
+	s = start(t, newNetwork(t), m.root, m.who, "", m.env, m.command...)
 	s.records(m.who, m.env)
 	s.stops()
 }
@@ -202,7 +184,7 @@ func TestImageOfAPod(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(shm, syscall.MNT_DETACH) })
 	env := append(m.env, "ZRLMPID_CONTROL_SOCKET=/dev/shm/zrlmpid/control.sock",
 		"STATE_DIRECTORY=/dev/shm/zrlmpid-state")
-	s := start(t, newNetwork(t), m.root, m.who, "", env, append(m.entry, m.cmd...)...)
+	s := start(t, newNetwork(t), m.root, m.who, "", env, m.command...)
 	s.records(m.who, env)
 	s.stops()
 }

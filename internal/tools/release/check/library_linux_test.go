@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/zrlmpi/zrlmpid/internal/tools/release/dist"
 )
 
 // TestLibraryPackages builds and installs the packages of the C library, and uses them to compile and run a program. It
@@ -15,20 +17,21 @@ import (
 func TestLibraryPackages(t *testing.T) {
 	needs(t, "the packages of the C library", "gfortran", "gfortran")
 	needs(t, "the packages of the C library", "dpkg", "dpkg")
-	cmd := exec.Command("make", "deb-library", "VERSION=v1.2.3")
-	cmd.Dir = repository
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("make deb-library: %v\n%s", err, out)
+	r := newRelease(t, "1.2.3")
+	if err := r.BuildLibrary(t.Context(), runtime.GOARCH); err != nil {
+		t.Fatal(err)
 	}
-	made := func(pattern string) string {
+	folder := dist.LibraryFolder(runtime.GOARCH)
+	made := func(name, format string) string {
 		t.Helper()
-		files, _ := filepath.Glob(from("bin/packages/" + pattern))
-		if len(files) != 1 {
-			t.Fatalf("%s: %q", pattern, files)
+		file, err := r.MakePackage(name, format, runtime.GOARCH, folder, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return files[0]
+		return file
 	}
-	library, dev := made("libzrlmpi_1.2.3*_"+runtime.GOARCH+".deb"), made("libzrlmpi-dev_1.2.3*_"+runtime.GOARCH+".deb")
+	library, dev := made("libzrlmpi", "deb"), made("libzrlmpi-dev", "deb")
+	hasCopyright(t, filepath.Join(folder, "lib/libzrlmpi.so"))
 
 	root := debianRoot(t)
 	dpkg(t, root, "--install", library, dev)
@@ -106,7 +109,7 @@ func TestLibraryPackages(t *testing.T) {
 	}
 
 	needs(t, "the RPM packages of the C library", "rpm", "rpm")
-	for _, file := range []string{made("libzrlmpi-1.2.3*.rpm"), made("libzrlmpi-dev-1.2.3*.rpm")} {
+	for _, file := range []string{made("libzrlmpi", "rpm"), made("libzrlmpi-dev", "rpm")} {
 		if out := run("rpm", "-qpl", file); !strings.Contains(out, "/usr/lib/zrlmpi/lib/libmpi.so") {
 			t.Errorf("%s: %s", file, out)
 		}

@@ -1,16 +1,18 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/internal/tools/release/pack"
+	"github.com/zrlmpi/zrlmpid/internal/tools/release/dist"
 )
 
 // manual builds the manual pages and the completions, but only once.
@@ -23,13 +25,45 @@ var manual = sync.OnceValue(func() error {
 	return nil
 })
 
-// makePackage makes a package in the way `make deb` does. As most of the time is spent on compression, the binaries
-// contain only two words of text unless real is set.
-func makePackage(t *testing.T, version, format string, real bool) string {
+// copyrights writes the copyright file of all artifacts, but only once.
+var copyrights = sync.OnceValues(func() ([]dist.Module, error) {
+	r, err := dist.New(context.Background(), dist.Options{Version: "v1.2.3", Platforms: platforms})
+	if err == nil {
+		err = r.WriteCopyright(context.Background())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.Modules, nil
+})
+
+// platforms lists the platform of this machine, for tests that run programs.
+var platforms = []string{"linux/" + runtime.GOARCH}
+
+// newRelease returns a release in the root of the repository, which becomes the working directory.
+func newRelease(t *testing.T, version string) *dist.Release {
 	t.Helper()
 	if err := manual(); err != nil {
 		t.Fatal(err)
 	}
+	t.Chdir(repository)
+	modules, err := copyrights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := dist.New(t.Context(), dist.Options{Version: "v" + version, Platforms: platforms, Snapshot: true,
+		Into: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Modules = modules
+	return r
+}
+
+// makePackage makes a package in the way `make release` does. As most of the time is spent on compression, the binaries
+// contain only two words of text unless real is set.
+func makePackage(t *testing.T, r *dist.Release, format string, real bool) string {
+	t.Helper()
 	binaries := programs
 	if !real {
 		binaries = t.TempDir()
@@ -39,20 +73,20 @@ func makePackage(t *testing.T, version, format string, real bool) string {
 			}
 		}
 	}
-	t.Chdir(repository) // the base of paths in the configuration
-	made, err := pack.Make(pack.Options{
-		Config: ".goreleaser.yaml", Arch: runtime.GOARCH, Version: version,
-		Binaries: binaries, Formats: []string{format}, Into: t.TempDir(),
-	})
-	if err != nil || len(made) != 1 {
-		t.Fatalf("%q, %v", made, err)
+	file, err := r.MakePackage("zrlmpid", format, runtime.GOARCH, binaries, []string{filepath.Join(programs, "zrlmpid"),
+		filepath.Join(programs, "zrlctl"), filepath.Join(programs, "zrlbench")})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return made[0]
+	return file
 }
 
 // hostPrograms are the programs that the unit and the scripts of the package call. They are copied from this machine,
 // so the test needs no network to make a root folder.
-var hostPrograms = []string{"/bin/sh", "/usr/bin/getent", "/usr/sbin/groupadd", "/bin/kill"}
+var hostPrograms = []string{"/bin/sh", "/usr/bin/systemd-sysusers", "/bin/rm", "/bin/kill"}
+
+// helper stands for deb-systemd-helper, which needs Perl: it records its arguments, and confirms all questions.
+const helper = "#!/bin/sh\necho \"$@\" >>/var/log/deb-systemd-helper\n"
 
 // debianRoot returns a root folder into which dpkg can install the package.
 func debianRoot(t *testing.T) string {
@@ -94,6 +128,10 @@ func debianRoot(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+	helperPath := filepath.Join(root, "usr/bin/deb-systemd-helper")
+	if err := os.WriteFile(helperPath, []byte(helper), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Remove(filepath.Join(root, "var/lib/dpkg/updates/.keep")); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +172,7 @@ func group(t *testing.T, root, name string) uint32 {
 func TestPackage(t *testing.T) {
 	needsRoot(t, "installing the package")
 	needs(t, "installing the package", "dpkg", "dpkg")
-	deb := makePackage(t, "1.2.3", "deb", true)
+	deb := makePackage(t, newRelease(t, "1.2.3-rc.1"), "deb", true)
 	root := debianRoot(t)
 	dpkg(t, root, "--install", deb)
 	if out, err := verify(t, root); err != nil || out != "" {
@@ -157,27 +195,50 @@ func TestPackage(t *testing.T) {
 	if err := os.WriteFile(conf, []byte("# mine\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	newer := makePackage(t, "1.2.4", "deb", false)
+	newer := makePackage(t, newRelease(t, "1.2.3"), "deb", false)
 	dpkg(t, root, "--install", newer)
 	if text, err := os.ReadFile(conf); err != nil || string(text) != "# mine\n" {
 		t.Errorf("after an upgrade the configuration is %q, %v", text, err)
 	}
+	state := filepath.Join(root, "var/lib/private/zrlmpid/records")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("private/zrlmpid", filepath.Join(root, "var/lib/zrlmpid")); err != nil {
+		t.Fatal(err)
+	}
 	dpkg(t, root, "--remove", "zrlmpid")
+	if _, err := os.Stat(state); err != nil {
+		t.Errorf("removing deletes the state: %v", err)
+	}
 	if _, err := os.Stat(conf); err != nil {
 		t.Errorf("removing takes the configuration with it: %v", err)
 	}
 	dpkg(t, root, "--purge", "zrlmpid")
 	for _, path := range []string{"etc/zrlmpid", "usr/bin/zrlmpid", "usr/lib/systemd/system/zrlmpid.service",
-		"usr/share/doc/zrlmpid"} {
-		if _, err := os.Stat(filepath.Join(root, path)); err == nil {
+		"usr/share/doc/zrlmpid", "var/lib/zrlmpid", "var/lib/private/zrlmpid"} {
+		if _, err := os.Lstat(filepath.Join(root, path)); err == nil {
 			t.Errorf("purging leaves %s", path)
 		}
+	}
+	calls, err := os.ReadFile(filepath.Join(root, "var/log/deb-systemd-helper"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configure := []string{"debian-installed", "unmask", "--quiet was-enabled", "enable", "update-state"}
+	var want string
+	for _, call := range slices.Concat(configure, configure, []string{"purge", "unmask"}) {
+		want += call + " zrlmpid.service\n"
+	}
+	if string(calls) != want {
+		t.Errorf("calls of deb-systemd-helper:\n%s\nwant\n%s", calls, want)
 	}
 }
 
 // TestContents checks the contents of both packages.
 func TestContents(t *testing.T) {
-	deb, rpm := makePackage(t, "1.2.3", "deb", false), makePackage(t, "1.2.3", "rpm", false)
+	r := newRelease(t, "1.2.3")
+	deb, rpm := makePackage(t, r, "deb", false), makePackage(t, r, "rpm", false)
 	want := []string{
 		"/usr/bin/zrlmpid", "/usr/bin/zrlctl", "/usr/bin/zrlbench", "/etc/zrlmpid/zrlmpid.yaml",
 		"/usr/lib/systemd/system/zrlmpid.service",
@@ -193,10 +254,13 @@ func TestContents(t *testing.T) {
 		file    string
 		command []string
 		debian  string
-		zsh     string
+		others  []string
 	}{
-		{deb, []string{"dpkg-deb", "--fsys-tarfile"}, "dpkg", "/usr/share/zsh/vendor-completions/_zrlctl"},
-		{rpm, []string{"rpm", "-qpl"}, "rpm", "/usr/share/zsh/site-functions/_zrlctl"},
+		{deb, []string{"dpkg-deb", "--fsys-tarfile"}, "dpkg", []string{"/usr/share/zsh/vendor-completions/_zrlctl",
+			"/usr/share/doc/zrlmpid/copyright", "/usr/share/doc/zrlmpid/changelog.Debian.gz",
+			"/usr/share/lintian/overrides/zrlmpid"}},
+		{rpm, []string{"rpm", "-qpl"}, "rpm", []string{"/usr/share/zsh/site-functions/_zrlctl",
+			"/usr/share/licenses/zrlmpid/LICENSE", "/usr/share/licenses/zrlmpid/copyright"}},
 	} {
 		t.Run(filepath.Ext(tt.file), func(t *testing.T) {
 			needs(t, "the contents of a package", tt.command[0], tt.debian)
@@ -204,7 +268,7 @@ func TestContents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, path := range append(want, tt.zsh) {
+			for _, path := range slices.Concat(want, tt.others) {
 				if !strings.Contains(string(out), strings.TrimPrefix(path, "/")) {
 					t.Errorf("%s is missing", path)
 				}
