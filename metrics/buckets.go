@@ -28,7 +28,7 @@ var classicBounds = func() (bounds [numClassicBounds]float64) {
 // maxClassicRanks is the maximum number of ranks of a daemon or job with separate classic buckets in text formats. All
 // other ranks share the series of labelOtherRanks. Otherwise, more than half of the text of a daemon with hundreds of
 // ranks would be buckets.
-const maxClassicRanks = 16
+const maxClassicRanks = 8
 
 // labelOtherRanks is the label for all ranks without separate classic buckets.
 const labelOtherRanks = "other"
