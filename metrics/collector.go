@@ -8,19 +8,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
 
-// Engine contains those methods of *mpe.Engine that a Collector calls.
+// Engine contains those methods of *mpe.Engine that a scrape calls.
 type Engine interface {
 	Counters(rank func(*state.RankCounters), peer func(*state.PeerCounters))
 	PeerCounters(rank int, visit func(*state.PeerCounters))
 }
 
-// Rank provides a Collector with the metrics of a local rank.
+// Rank provides the metrics of a local rank.
 type Rank struct {
 	Engine Engine
 	// Recorder contains the histograms of the rank, which the engine's observer fills.
@@ -30,7 +28,7 @@ type Rank struct {
 	State func() state.RankInfo
 }
 
-// Source provides the input of a Collector. Its functions are called during every scrape.
+// Source provides the metrics of a daemon. Its functions are called during every scrape.
 type Source struct {
 	// Version is the version of the running program.
 	Version string
@@ -48,36 +46,22 @@ type Source struct {
 	LastReload func() (good bool, last time.Time)
 }
 
-// Collector is a prometheus.Collector that reads its source at the time of a scrape.
-type Collector struct{ src Source }
-
-var _ prometheus.Collector = (*Collector)(nil)
-
-// NewCollector returns a Collector that reads src.
-func NewCollector(src Source) *Collector { return &Collector{src} }
-
-// Describe implements prometheus.Collector.
-func (c *Collector) Describe(out chan<- *prometheus.Desc) {
-	for _, f := range families {
-		out <- f.desc
+// collect adds all metrics of the source.
+func (src *Source) collect(s *scrape) {
+	s.startAt(src.Started)
+	s.gauge(buildInfo, 1, src.Version, revision(), runtime.Version())
+	s.counter(logLinesLost, src.LostLogLines())
+	for socket, n := range src.AccessDenied() {
+		s.counter(accessDenied, n, socket)
 	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	out <- buildInfo.gauge(1, c.src.Version, revision(), runtime.Version())
-	out <- logLinesLost.counterAt(c.src.Started, c.src.LostLogLines())
-	for socket, n := range c.src.AccessDenied() {
-		out <- accessDenied.counterAt(c.src.Started, n, socket)
+	s.counter(webConfigFailures, src.WebConfigFailures())
+	good, last := src.LastReload()
+	s.gauge(reloadSuccess, boolToFloat(good))
+	s.gauge(reloadTime, float64(last.UnixMilli())/1e3)
+	for i := range src.Ranks {
+		s.collectRank(&src.Ranks[i])
 	}
-	out <- webConfigFailures.counterAt(c.src.Started, c.src.WebConfigFailures())
-	good, last := c.src.LastReload()
-	out <- reloadSuccess.gauge(boolToFloat(good))
-	out <- reloadTime.gauge(float64(last.UnixMilli()) / 1e3)
-	for i := range c.src.Ranks {
-		r := sampleRank(&c.src.Ranks[i], c.src.Started)
-		r.collect(out)
-	}
+	s.collectSharedBuckets()
 }
 
 // revision returns the version control revision of the program's source code.
@@ -107,7 +91,7 @@ func boolToFloat(b bool) float64 {
 
 // rankSample contains the state of a rank at the time of a scrape. All counters of a peer are read at the same time.
 type rankSample struct {
-	createdAt    time.Time
+	*scrape
 	rank         string
 	state        state.RankInfo
 	rankCounters state.RankCounters
@@ -118,7 +102,7 @@ type rankSample struct {
 type peerSample struct {
 	label    string
 	counters state.PeerCounters
-	times    phases.PeerTimes
+	times    phases.PeerTimes // only if the client's format contains native histograms
 }
 
 // labelOtherPeers is the label for all peers without separate series. labelAnySource is the label for receives from any
@@ -129,36 +113,48 @@ const (
 	labelUnknownPeer = "unknown"
 )
 
+// collectRank adds the metrics of a rank.
+func (s *scrape) collectRank(r *Rank) {
+	l := s.sampleRank(r)
+	l.collectState()
+	l.collectPhases()
+	for i := range l.peers {
+		l.collectPeer(&l.peers[i])
+	}
+}
+
 // sampleRank reads the state of a rank. It locks the engine separately for each peer, while it copies the peer's
-// counters.
-func sampleRank(r *Rank, created time.Time) *rankSample {
-	l := &rankSample{createdAt: created, state: r.State()}
+// counters. The sample is valid until the next call.
+func (s *scrape) sampleRank(r *Rank) *rankSample {
+	l := &rankSample{scrape: s, state: r.State(), peers: s.peers[:0]}
 	l.rank = strconv.Itoa(l.state.Rank)
 	rec := r.Recorder
-	var other *peerSample
-	var spare state.PeerCounters
+	other := peerSample{label: labelOtherPeers}
+	hasOther := false
+	times := func(peer int) (copied phases.PeerTimes) {
+		if s.native {
+			copied = rec.Peer(peer)
+		}
+		return copied
+	}
 	r.Engine.Counters(func(c *state.RankCounters) {
 		l.rankCounters, l.classes = *c, rec.Classes()
 	}, func(counters *state.PeerCounters) {
-		if !rec.HasSeries(counters.Rank) && isIdle(counters) {
-			return
-		}
-		if rec.AssignSeries(counters.Rank) {
-			l.peers = append(l.peers, peerSample{label: strconv.Itoa(counters.Rank), counters: *counters,
-				times: rec.Peer(counters.Rank)})
-			return
-		}
-		if other == nil {
-			other = &peerSample{label: labelOtherPeers, counters: *counters, times: rec.Peer(counters.Rank)}
+		switch {
+		case !rec.HasSeries(counters.Rank) && isIdle(counters):
+		case rec.AssignSeries(counters.Rank):
+			l.peers = append(l.peers, peerSample{strconv.Itoa(counters.Rank), *counters, times(counters.Rank)})
+		case !hasOther:
+			other.counters, other.times, hasOther = *counters, times(counters.Rank), true
 			other.counters.RoundTrip = 0
-			return
+		default:
+			mergeCounters(&other.counters, counters)
 		}
-		spare = *counters
-		mergeCounters(&other.counters, &spare)
 	})
-	if other != nil {
-		l.peers = append(l.peers, *other)
+	if hasOther {
+		l.peers = append(l.peers, other)
 	}
+	s.peers = l.peers
 	return l
 }
 
@@ -168,57 +164,66 @@ func isIdle(c *state.PeerCounters) bool {
 	return *c == zero
 }
 
-func (l *rankSample) collect(out chan<- prometheus.Metric) {
-	l.collectState(out)
+// collectPhases adds the histograms of each kind of peer.
+func (l *rankSample) collectPhases() {
+	separate := l.native || l.classicRanks < maxClassicRanks
+	used := false
 	for i := range l.classes {
 		k := &l.classes[i]
 		for ph := range k.Times {
-			if h := &k.Times[ph]; !h.IsEmpty() {
-				out <- phaseSeconds.histogram(h, l.createdAt, l.rank, k.Profile, k.Kind, phases.PhaseNames[ph].Direction,
-					phases.PhaseNames[ph].Phase)
+			h := &k.Times[ph]
+			if h.IsEmpty() {
+				continue
 			}
+			name := phases.PhaseNames[ph]
+			if !separate {
+				l.shareBuckets(phaseLabels{k.Profile, k.Kind, name.Direction, name.Phase}, h)
+				continue
+			}
+			used = true
+			l.addPhase(l.rank, phaseLabels{k.Profile, k.Kind, name.Direction, name.Phase}, l.phaseHistogram(h))
 		}
 	}
-	for i := range l.peers {
-		l.collectPeer(out, &l.peers[i])
+	if used {
+		l.classicRanks++
 	}
 }
 
-// collectState exposes the series that do not belong to any particular peer.
-func (l *rankSample) collectState(out chan<- prometheus.Metric) {
-	out <- postedReceives.gauge(float64(l.rankCounters.Posted), l.rank)
-	out <- unexpectedMessages.gauge(float64(l.rankCounters.Unexpected), l.rank)
-	l.collectWait(out, l.rankCounters.AnySource, labelAnySource, directionReceive)
+// collectState adds the series that do not belong to any particular peer.
+func (l *rankSample) collectState() {
+	l.gauge(postedReceives, float64(l.rankCounters.Posted), l.rank)
+	l.gauge(unexpectedMessages, float64(l.rankCounters.Unexpected), l.rank)
+	l.collectWait(l.rankCounters.AnySource, labelAnySource, directionReceive)
 	for reason, n := range l.rankCounters.Drops {
 		if n > 0 {
-			out <- drops.counterAt(l.createdAt, n, l.rank, labelUnknownPeer, state.DropReason(reason).String())
+			l.counter(drops, n, l.rank, labelUnknownPeer, state.DropReason(reason).String())
 		}
 	}
 	for _, n := range l.rankCounters.Collectives {
 		name := strings.ToLower(n.Collective) // the configuration uses lower case as well
-		out <- collectives.counterAt(l.createdAt, n.Calls, l.rank, name, n.Algorithm)
-		out <- collectiveFailures.counterAt(l.createdAt, n.Failures, l.rank, name, n.Algorithm)
+		l.counter(collectives, n.Calls, l.rank, name, n.Algorithm)
+		l.counter(collectiveFailures, n.Failures, l.rank, name, n.Algorithm)
 	}
-	out <- disagreements.counterAt(l.createdAt, l.rankCounters.Disagreements, l.rank)
+	l.counter(disagreements, l.rankCounters.Disagreements, l.rank)
 	if offload := l.state.Offload; offload != nil { // the rank has a UDP socket
 		if n := l.state.SocketDrops; n != nil {
-			out <- socketDrops.counterAt(l.createdAt, *n, l.rank)
+			l.counter(socketDrops, *n, l.rank)
 		}
-		out <- socketBuffer.gauge(float64(l.state.ReceiveBuffer), l.rank)
-		out <- offloadEnabled.gauge(boolToFloat(offload.Batches), l.rank, "batches")
-		out <- offloadEnabled.gauge(boolToFloat(offload.Segmentation), l.rank, "segmentation")
-		out <- offloadEnabled.gauge(boolToFloat(offload.Coalescing), l.rank, "coalescing")
+		l.gauge(socketBuffer, float64(l.state.ReceiveBuffer), l.rank)
+		l.gauge(offloadEnabled, boolToFloat(offload.Batches), l.rank, "batches")
+		l.gauge(offloadEnabled, boolToFloat(offload.Segmentation), l.rank, "segmentation")
+		l.gauge(offloadEnabled, boolToFloat(offload.Coalescing), l.rank, "coalescing")
 	}
 	if path := l.state.Path; path != nil {
-		out <- offloadEnabled.gauge(boolToFloat(path.Error == ""), l.rank, "xdp")
-		out <- pathDatagrams.counterAt(l.createdAt, path.Sent, l.rank, "sent")
-		out <- pathDatagrams.counterAt(l.createdAt, path.Received, l.rank, "received")
-		out <- pathDatagrams.counterAt(l.createdAt, path.Bypassed, l.rank, "bypassed")
-		out <- pathDrops.counterAt(l.createdAt, path.Corrupt, l.rank, "corrupt")
-		out <- pathDrops.counterAt(l.createdAt, path.Full, l.rank, "full")
+		l.gauge(offloadEnabled, boolToFloat(path.Error == ""), l.rank, "xdp")
+		l.counter(pathDatagrams, path.Sent, l.rank, "sent")
+		l.counter(pathDatagrams, path.Received, l.rank, "received")
+		l.counter(pathDatagrams, path.Bypassed, l.rank, "bypassed")
+		l.counter(pathDrops, path.Corrupt, l.rank, "corrupt")
+		l.counter(pathDrops, path.Full, l.rank, "full")
 	}
-	out <- attachedPrograms.gauge(float64(len(l.state.Attached)), l.rank)
+	l.gauge(attachedPrograms, float64(len(l.state.Attached)), l.rank)
 	if l.state.Kernel != "" {
-		out <- kernelUp.gauge(boolToFloat(l.state.KernelState == state.KernelRunning), l.rank, l.state.Kernel)
+		l.gauge(kernelUp, boolToFloat(l.state.KernelState == state.KernelRunning), l.rank, l.state.Kernel)
 	}
 }

@@ -123,22 +123,27 @@ func example() Source {
 	}
 }
 
-// gather collects metrics with all of the library's checks enabled.
-func gather(t *testing.T, src Source) []*dto.MetricFamily {
+// gather gathers the metrics of a source and applies the library's checks to them.
+func gather(t *testing.T, src Source, native bool) []*dto.MetricFamily {
 	t.Helper()
-	r := prometheus.NewPedanticRegistry()
-	r.MustRegister(NewCollector(src))
-	families, err := r.Gather()
+	families, err := checked(&Registry{collect: src.collect}, native)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return families
 }
 
-// TestGolden compares the exposed metrics with testdata/metrics.txt.
+// checked gathers the metrics of a registry and applies the library's checks to them.
+func checked(r *Registry, native bool) ([]*dto.MetricFamily, error) {
+	return prometheus.Gatherers{
+		prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return r.gather(native) }),
+	}.Gather()
+}
+
+// TestGolden compares the metrics in text format with testdata/metrics.txt.
 func TestGolden(t *testing.T) {
 	var got bytes.Buffer
-	for _, f := range gather(t, example()) {
+	for _, f := range gather(t, example(), false) {
 		if f.GetName() == "zrlmpi_build_info" {
 			f.Metric[0].Label = f.Metric[0].Label[2:] // omit the versions of Go and of this program
 		}
@@ -166,7 +171,7 @@ func TestGolden(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	families := gather(t, example())
+	families := gather(t, example(), true)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -213,6 +218,9 @@ func TestNativeHistogramsAreServed(t *testing.T) {
 				`zrlmpi_handshake_phase_seconds_bucket{direction="send",kind="fpga",phase="ack",profile="cloudfpga",rank="0",le="6.103515625e-05"} 1`) {
 				t.Errorf("%s: there are no classic buckets", accept)
 			}
+			if strings.Contains(string(body), peerPhaseSeconds.name) {
+				t.Errorf("%s: there are histograms by peer", accept)
+			}
 			continue
 		}
 		decoder := expfmt.NewDecoder(bytes.NewReader(body), expfmt.ResponseFormat(resp.Header))
@@ -249,14 +257,13 @@ func TestScrapesMeetMessages(t *testing.T) {
 		e.peers[i].Rank = i + 1
 	}
 	recorder := phases.NewRecorder(0, manyPeers(8), 4)
-	c := NewCollector(Source{
+	src := Source{
 		Started: started, LostLogLines: func() uint64 { return 0 },
 		LastReload:   func() (bool, time.Time) { return true, started },
 		AccessDenied: func() map[string]uint64 { return nil }, WebConfigFailures: func() uint64 { return 0 },
 		Ranks: []Rank{{Engine: e, Recorder: recorder, State: func() state.RankInfo { return state.RankInfo{} }}},
-	})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c)
+	}
+	registry := &Registry{collect: src.collect}
 	const rounds = 2000
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -269,14 +276,14 @@ func TestScrapesMeetMessages(t *testing.T) {
 	for range 2 {
 		all.Go(func() {
 			for range 20 {
-				if _, err := registry.Gather(); err != nil {
+				if _, err := checked(registry, true); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	all.Wait()
-	families, err := registry.Gather()
+	families, err := checked(registry, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +314,7 @@ func TestKernelUp(t *testing.T) {
 	src.Ranks[1].State = func() state.RankInfo {
 		return state.RankInfo{Rank: 1, Kernel: "echo", KernelState: state.KernelFailed}
 	}
-	for _, f := range gather(t, src) {
+	for _, f := range gather(t, src, false) {
 		if f.GetName() == "zrlmpi_kernel_up" && f.Metric[0].Gauge.GetValue() == 0 {
 			return
 		}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
@@ -34,8 +32,7 @@ func TestDocumentation(t *testing.T) {
 			continue
 		}
 		f := families[i]
-		if want := map[prometheus.ValueType]string{counter: "counter", gauge: "gauge",
-			untyped: "histogram"}[f.kind]; m[2] != want {
+		if want := strings.ToLower(f.kind.String()); m[2] != want {
 			t.Errorf("%s is documented as a %s, and is a %s", name, m[2], want)
 		}
 		var labels []string

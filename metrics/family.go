@@ -1,32 +1,55 @@
 package metrics
 
 import (
-	"time"
+	"slices"
+	"strings"
+	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/proto"
 )
 
 // family describes a metric family and its labels.
 type family struct {
 	name, help string
-	kind       prometheus.ValueType // not used for histograms
-	labels     []string
-	desc       *prometheus.Desc
+	kind       dto.MetricType
+	// labels contains the names of the labels in the order in which callers pass the values. byName contains their
+	// indexes, sorted by name.
+	labels []string
+	byName []int
+	// index is the family's position in families.
+	index int
 }
 
 // families contains all metric families in the order in which the documentation lists them.
 var families []*family
 
-func newFamily(name string, kind prometheus.ValueType, help string, labels ...string) *family {
-	f := &family{name: name, help: help, kind: kind, labels: labels, desc: prometheus.NewDesc(name, help, labels, nil)}
+func newFamily(name string, kind dto.MetricType, help string, labels ...string) *family {
+	f := &family{name: name, help: help, kind: kind, labels: labels, index: len(families)}
+	for i := range labels {
+		f.byName = append(f.byName, i)
+	}
+	slices.SortFunc(f.byName, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
 	families = append(families, f)
 	return f
 }
 
+// familiesByName contains all metric families sorted by name, which is the order of a scrape.
+var familiesByName = sync.OnceValue(func() []*family {
+	sorted := slices.Clone(families)
+	slices.SortFunc(sorted, func(a, b *family) int { return strings.Compare(a.name, b.name) })
+	return sorted
+})
+
+// newMessage returns the protobuf message of the family, without metrics.
+func (f *family) newMessage() *dto.MetricFamily {
+	return &dto.MetricFamily{Name: proto.String(f.name), Help: proto.String(f.help), Type: f.kind.Enum()}
+}
+
 const (
-	counter = prometheus.CounterValue
-	gauge   = prometheus.GaugeValue
-	untyped = prometheus.UntypedValue // for histograms, which have no value type
+	counter   = dto.MetricType_COUNTER
+	gauge     = dto.MetricType_GAUGE
+	histogram = dto.MetricType_HISTOGRAM
 )
 
 var (
@@ -43,9 +66,9 @@ var (
 	reloadTime = newFamily("zrlmpi_config_last_reload_success_timestamp_seconds", gauge,
 		"Unix time of the last successful load of the configuration.")
 
-	phaseSeconds = newFamily("zrlmpi_handshake_phase_seconds", untyped,
+	phaseSeconds = newFamily("zrlmpi_handshake_phase_seconds", histogram,
 		"Duration of the phases of messages, by kind of peer.", "rank", "profile", "kind", "direction", "phase")
-	peerPhaseSeconds = newFamily("zrlmpi_peer_phase_seconds", untyped,
+	peerPhaseSeconds = newFamily("zrlmpi_peer_phase_seconds", histogram,
 		"Duration of the phases of messages, by peer.", "rank", "peer", "direction", "phase")
 
 	messages = newFamily("zrlmpi_messages_total", counter,
@@ -106,12 +129,3 @@ var (
 	kernelUp = newFamily("zrlmpi_kernel_up", gauge,
 		"Kernel of the stand-in running (1) or not (0).", "rank", "kernel")
 )
-
-// counterAt returns a counter metric that was created, and thus started at zero, at the given time.
-func (f *family) counterAt(created time.Time, value uint64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetricWithCreatedTimestamp(f.desc, f.kind, float64(value), created, labels...)
-}
-
-func (f *family) gauge(value float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
-}

@@ -13,12 +13,12 @@ import (
 func TestScrapesWait(t *testing.T) {
 	const clients = 40
 	asked, release := make(chan struct{}, clients), make(chan struct{})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow"}, func() float64 {
+	process := prometheus.NewRegistry()
+	process.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow"}, func() float64 {
 		<-release
 		return 1
 	}))
-	handler := Handler(registry, nil)
+	handler := Handler(&Registry{process, func(*scrape) {}}, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}
 		handler.ServeHTTP(w, r)

@@ -39,7 +39,7 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 	for _, n := range []int{0, 1, 10, 10_000} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))
 		ref := prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "x", NativeHistogramBucketFactor: 1.1, Buckets: classicBounds,
+			Name: "x", NativeHistogramBucketFactor: 1.1, Buckets: classicBounds[:],
 		})
 		counted := new(phases.Histogram)
 		list := times(rng, n)
@@ -55,8 +55,8 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := m.Histogram
-		created := want.CreatedTimestamp.AsTime()
-		got := written(t, phaseSeconds.histogram(counted, created, "", "", "", "", ""))
+		got := (&scrape{native: true}).phaseHistogram(counted)
+		got.CreatedTimestamp = want.CreatedTimestamp
 		if want.GetSchema() != phases.Schema {
 			t.Fatalf("the reference has schema %d", want.GetSchema())
 		}
@@ -67,21 +67,10 @@ func TestHistogramsAreTheLibrarys(t *testing.T) {
 		if !proto.Equal(got, want) {
 			t.Errorf("%d times: got\n%v\nwant\n%v", n, got, want)
 		}
-		if !slices.Equal(written(t, peerPhaseSeconds.nativeHistogram(counted, created, "", "", "", "")).PositiveDelta,
-			got.PositiveDelta) {
+		if !slices.Equal(nativeHistogram(counted).PositiveDelta, got.PositiveDelta) {
 			t.Errorf("%d times: the peer's histogram differs", n)
 		}
 	}
-}
-
-// written returns a histogram in the form in which it is exposed.
-func written(t *testing.T, metric prometheus.Metric) *dto.Histogram {
-	t.Helper()
-	var m dto.Metric
-	if err := metric.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	return m.Histogram
 }
 
 // quantile computes histogram_quantile of a native histogram in the same way as Prometheus, but without
@@ -120,7 +109,7 @@ func TestQuantiles(t *testing.T) {
 		h.Add(ns)
 	}
 	slices.SortFunc(list, cmp.Compare)
-	out := written(t, peerPhaseSeconds.nativeHistogram(&h, time.Now(), "", "", "", ""))
+	out := nativeHistogram(&h)
 	for _, q := range []float64{0.01, 0.25, 0.5, 0.9, 0.99, 0.999, 1} {
 		low, high := quantile(out, q)
 		exact := float64(list[int(math.Ceil(q*float64(len(list))))-1]) / 1e9
@@ -138,7 +127,7 @@ func TestTheLongestTime(t *testing.T) {
 	var h phases.Histogram
 	h.Add(math.MaxInt64)
 	h.Add(1)
-	low, high := quantile(written(t, peerPhaseSeconds.nativeHistogram(&h, time.Now(), "", "", "", "")), 1)
+	low, high := quantile(nativeHistogram(&h), 1)
 	if longest := time.Duration(math.MaxInt64).Seconds(); longest <= low || longest > high {
 		t.Errorf("%g s is in the bucket from %g to %g", longest, low, high)
 	}

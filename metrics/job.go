@@ -3,8 +3,6 @@ package metrics
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 )
@@ -44,38 +42,28 @@ func (r *JobRank) PeerCounters(rank int, visit func(*state.PeerCounters)) {
 	}
 }
 
-// Collect implements prometheus.Collector. It collects the metrics of the job's ranks.
-func (j *Job) Collect(out chan<- prometheus.Metric) {
+// collect adds the metrics of the job's ranks.
+func (j *Job) collect(s *scrape) {
+	s.job = s.label(jobLabel, j.Name)
 	for i := range j.Ranks {
 		r := &j.Ranks[i]
-		sampleRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.ClusterSize),
-			State: func() state.RankInfo { return r.State }}, r.Started).collect(out)
+		s.startAt(r.Started)
+		s.collectRank(&Rank{Engine: r, Recorder: r.Times.Recorder(r.State.Rank, r.ClusterSize),
+			State: func() state.RankInfo { return r.State }})
 	}
+	s.collectSharedBuckets()
 }
-
-// Describe implements prometheus.Collector. It sends nothing, because the ranks are not known in advance.
-func (*Job) Describe(chan<- *prometheus.Desc) {}
 
 // jobLabel is the label for the name of a job.
 const jobLabel = "mpi_job"
 
-// jobsCollector collects the metrics of all jobs that exist at the time of a scrape.
-type jobsCollector struct{ list func() []Job }
-
-// Describe implements prometheus.Collector. It sends nothing, because jobs come and go between scrapes.
-func (jobsCollector) Describe(chan<- *prometheus.Desc) {}
-
-func (c jobsCollector) Collect(out chan<- prometheus.Metric) {
-	list := c.list()
-	for i := range list {
-		prometheus.WrapCollectorWith(prometheus.Labels{jobLabel: list[i].Name}, &list[i]).Collect(out)
-	}
-}
-
 // NewJobRegistry returns a registry for the jobs returned by list, which it calls for each scrape. The registry
 // contains the same series as a daemon's, with the label mpi_job added.
-func NewJobRegistry(list func() []Job) *prometheus.Registry {
-	r := prometheus.NewRegistry()
-	r.MustRegister(jobsCollector{list}) // a single collector that describes nothing cannot collide
-	return r
+func NewJobRegistry(list func() []Job) *Registry {
+	return &Registry{collect: func(s *scrape) {
+		jobs := list()
+		for i := range jobs {
+			jobs[i].collect(s)
+		}
+	}}
 }

@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/proto"
@@ -10,47 +8,41 @@ import (
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 )
 
+// maxGap is the maximum number of empty native buckets between two others for which both are in the same span.
+const maxGap = 2
+
+// The scrapes share the values that are the same for all native histograms.
+var (
+	nativeSchema        = int32(phases.Schema)
+	nativeZeroThreshold = prometheus.DefNativeHistogramZeroThreshold
+)
+
 // nativeHistogram returns h as a native histogram.
-func (f *family) nativeHistogram(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
-	buckets := make(map[int]int64)
+func nativeHistogram(h *phases.Histogram) *dto.Histogram {
+	message := &dto.Histogram{
+		SampleSum: proto.Float64(h.Sum / 1e9), Schema: &nativeSchema, ZeroCount: proto.Uint64(h.ZeroCount),
+		ZeroThreshold: &nativeZeroThreshold, PositiveDelta: make([]int64, 0, h.MaxBuckets()),
+	}
+	count := h.ZeroCount
+	var span *dto.BucketSpan
+	next, before := 0, int64(0) // the key after the last bucket, and that bucket's count
 	for key, n := range h.Buckets {
-		buckets[key] = int64(n)
+		count += n
+		if span == nil || key-next > maxGap {
+			span = &dto.BucketSpan{Offset: proto.Int32(int32(key - next)), Length: proto.Uint32(0)}
+			message.PositiveSpan = append(message.PositiveSpan, span)
+			next = key
+		}
+		for ; next < key; next++ {
+			message.PositiveDelta = append(message.PositiveDelta, -before)
+			before = 0
+			*span.Length++
+		}
+		message.PositiveDelta = append(message.PositiveDelta, int64(n)-before)
+		before = int64(n)
+		*span.Length++
+		next++
 	}
-	m, err := prometheus.NewConstNativeHistogram(f.desc, h.Count(), h.Sum/1e9, buckets, nil, h.ZeroCount, phases.Schema,
-		prometheus.DefNativeHistogramZeroThreshold, created, labels...)
-	if err != nil {
-		return prometheus.NewInvalidMetric(f.desc, err)
-	}
-	return m
-}
-
-// histogram returns h as a native Prometheus histogram that also contains classic buckets.
-func (f *family) histogram(h *phases.Histogram, created time.Time, labels ...string) prometheus.Metric {
-	return &classicHistogram{f.nativeHistogram(h, created, labels...), h}
-}
-
-// classicHistogram adds classic buckets to a native histogram, because the library's constant native histograms cannot
-// contain them.
-type classicHistogram struct {
-	prometheus.Metric
-	h *phases.Histogram
-}
-
-// Write implements prometheus.Metric.
-func (m *classicHistogram) Write(out *dto.Metric) error {
-	if err := m.Metric.Write(out); err != nil {
-		return err
-	}
-	var classic [1 - minClassicExp + 1]uint64
-	classic[0] = m.h.ZeroCount
-	for key, n := range m.h.Buckets {
-		classic[classicIndex(key)] += n
-	}
-	count := uint64(0)
-	for i, bound := range classicBounds {
-		count += classic[i]
-		out.Histogram.Bucket = append(out.Histogram.Bucket,
-			&dto.Bucket{CumulativeCount: proto.Uint64(count), UpperBound: proto.Float64(bound)})
-	}
-	return nil
+	message.SampleCount = proto.Uint64(count)
+	return message
 }

@@ -3,8 +3,6 @@ package metrics
 import (
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/zrlmpi/zrlmpid/metrics/phases"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -30,69 +28,66 @@ var packetTypes = func() (names [state.NumTypes]string) {
 	return names
 }()
 
-// collectPeer exposes the series of one peer, or the series shared by all other peers.
-func (l *rankSample) collectPeer(out chan<- prometheus.Metric, p *peerSample) {
+// collectPeer adds the series of one peer, or the series shared by all other peers.
+func (l *rankSample) collectPeer(p *peerSample) {
 	counters := &p.counters
-	count := func(f *family, n uint64, labels ...string) {
-		out <- f.counterAt(l.createdAt, n, append([]string{l.rank, p.label}, labels...)...)
-	}
 	for ph, h := range p.times {
 		if h != nil {
-			out <- peerPhaseSeconds.nativeHistogram(h, l.createdAt, l.rank, p.label, phases.PhaseNames[ph].Direction,
-				phases.PhaseNames[ph].Phase)
+			name := phases.PhaseNames[ph]
+			l.histogram(peerPhaseSeconds, nativeHistogram(h), l.rank, p.label, name.Direction, name.Phase)
 		}
 	}
-	count(messages, counters.Sent, directionSend)
-	count(messages, counters.Received, directionReceive)
-	count(messageBytes, counters.SentBytes, directionSend)
-	count(messageBytes, counters.ReceivedBytes, directionReceive)
-	count(messageFailures, counters.Failed)
-	count(retransmissions, counters.Retransmissions)
-	count(unreachable, counters.Unreachable)
+	l.counter(messages, counters.Sent, l.rank, p.label, directionSend)
+	l.counter(messages, counters.Received, l.rank, p.label, directionReceive)
+	l.counter(messageBytes, counters.SentBytes, l.rank, p.label, directionSend)
+	l.counter(messageBytes, counters.ReceivedBytes, l.rank, p.label, directionReceive)
+	l.counter(messageFailures, counters.Failed, l.rank, p.label)
+	l.counter(retransmissions, counters.Retransmissions, l.rank, p.label)
+	l.counter(unreachable, counters.Unreachable, l.rank, p.label)
 	for t := range state.NumTypes {
 		name := packetTypes[t]
 		if n := counters.PacketsIn[t]; n > 0 {
-			count(packets, n, directionIn, name)
-			count(packetBytes, counters.BytesIn[t], directionIn, name)
+			l.counter(packets, n, l.rank, p.label, directionIn, name)
+			l.counter(packetBytes, counters.BytesIn[t], l.rank, p.label, directionIn, name)
 		}
 		if n := counters.PacketsOut[t]; n > 0 {
-			count(packets, n, directionOut, name)
-			count(packetBytes, counters.BytesOut[t], directionOut, name)
+			l.counter(packets, n, l.rank, p.label, directionOut, name)
+			l.counter(packetBytes, counters.BytesOut[t], l.rank, p.label, directionOut, name)
 		}
 	}
 	for reason, n := range counters.Drops {
 		if n > 0 {
-			count(drops, n, state.DropReason(reason).String())
+			l.counter(drops, n, l.rank, p.label, state.DropReason(reason).String())
 		}
 	}
 	for event, n := range counters.Events {
 		if n > 0 {
-			count(events, n, state.Event(event).String())
+			l.counter(events, n, l.rank, p.label, state.Event(event).String())
 		}
 	}
 	up := 1.0
 	if counters.Silent {
 		up = 0
 	}
-	out <- peerUp.gauge(up, l.rank, p.label)
-	out <- queuedSends.gauge(float64(counters.QueuedSends), l.rank, p.label)
-	out <- inFlightMessages.gauge(float64(counters.InFlight), l.rank, p.label)
+	l.gauge(peerUp, up, l.rank, p.label)
+	l.gauge(queuedSends, float64(counters.QueuedSends), l.rank, p.label)
+	l.gauge(inFlightMessages, float64(counters.InFlight), l.rank, p.label)
 	if counters.Extended {
-		out <- inFlightPackets.gauge(float64(counters.InFlightPackets), l.rank, p.label)
+		l.gauge(inFlightPackets, float64(counters.InFlightPackets), l.rank, p.label)
 	}
 	if counters.RoundTrip > 0 {
-		out <- roundTrip.gauge(counters.RoundTrip.Seconds(), l.rank, p.label)
+		l.gauge(roundTrip, counters.RoundTrip.Seconds(), l.rank, p.label)
 	}
-	l.collectWait(out, counters.OldestSend, p.label, directionSend)
-	l.collectWait(out, counters.OldestRecv, p.label, directionReceive)
+	l.collectWait(counters.OldestSend, p.label, directionSend)
+	l.collectWait(counters.OldestRecv, p.label, directionReceive)
 }
 
-// collectWait exposes a wait, unless it is the receive in which a kernel waits for work.
-func (l *rankSample) collectWait(out chan<- prometheus.Metric, w state.OldestWait, peer, direction string) {
+// collectWait adds a wait, unless it is the receive in which a kernel waits for work.
+func (l *rankSample) collectWait(w state.OldestWait, peer, direction string) {
 	if !w.Waits || l.state.Kernel != "" && direction == directionReceive && w.Awaited == protocol.SendRequest {
 		return
 	}
-	out <- oldestWait.gauge(w.Elapsed.Seconds(), l.rank, peer, direction, packetTypes[w.Awaited])
+	l.gauge(oldestWait, w.Elapsed.Seconds(), l.rank, peer, direction, packetTypes[w.Awaited])
 }
 
 // mergeCounters adds the counters of one peer to the counters shared by all other peers.

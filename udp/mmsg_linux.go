@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
 	"github.com/zrlmpi/zrlmpid/internal/progress"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
@@ -80,7 +81,11 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 		s.caps.canSegment, s.caps.canCoalesce = hasSegments(raw), hasCoalescing(raw)
 	}
 	s.segmentErrnos = make([]atomic.Uint32, len(peers))
-	s.in.init(s.caps.canCoalesce || cfg.hasLargePeer())
+	memory, err := s.in.init(s.caps.canCoalesce || cfg.hasLargePeer())
+	if err != nil {
+		return nil, err
+	}
+	runtime.AddCleanup(s, anonmem.Put, memory)
 	fd, err := progress.TakeDescriptor(conn)
 	s.descriptor = &descriptor{fd: fd}
 	s.route.fd = -1

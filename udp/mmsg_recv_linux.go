@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/zrlmpi/zrlmpid/internal/anonmem"
 )
 
 const (
@@ -38,8 +40,9 @@ type mmsgRecv struct {
 }
 
 // init allocates the slots: for long datagrams and coalesced pieces if long is set, and otherwise for single datagrams
-// of the usual size.
-func (r *mmsgRecv) init(long bool) {
+// of the usual size. It returns their memory, which the caller must pass to anonmem.Put when the slots are not in use
+// any more. The memory is outside of Go's heap because most of it is never written to.
+func (r *mmsgRecv) init(long bool) (memory []byte, err error) {
 	slots, length := ringLen, slotLen
 	if long {
 		slots, length = pieceSlots, pieceLen
@@ -47,9 +50,11 @@ func (r *mmsgRecv) init(long bool) {
 	r.slots = nil
 	r.msgs, r.iovs = make([]mmsghdr, slots), make([]unix.Iovec, slots)
 	r.names, r.controls = make([]sockaddr, slots), make([]segmentControl, slots)
-	all := make([]byte, slots*length)
+	if memory, err = anonmem.Get(slots * length); err != nil {
+		return nil, err
+	}
 	for i := range r.msgs {
-		slot := all[i*length : (i+1)*length]
+		slot := memory[i*length : (i+1)*length]
 		r.slots = append(r.slots, slot)
 		r.iovs[i].Base = &slot[0]
 		r.iovs[i].SetLen(length)
@@ -59,6 +64,7 @@ func (r *mmsgRecv) init(long bool) {
 		hdr.Name = &r.names[i].raw[0]
 		hdr.Control = &r.controls[i][0]
 	}
+	return memory, nil
 }
 
 func (s *mmsgSocket) recv(in []incoming) (int, error) {

@@ -48,6 +48,9 @@ func (h *Histogram) clone() Histogram {
 	return c
 }
 
+// MaxBuckets returns an upper limit of the number of buckets that Buckets yields.
+func (h *Histogram) MaxBuckets() int { return len(h.chunks) * PerOctave }
+
 // Buckets yields the index and the count of each non-empty native bucket.
 func (h *Histogram) Buckets(yield func(key int, n uint64) bool) {
 	for octave, at := range h.chunkIndex {

@@ -88,10 +88,8 @@ func (e *Core) abortQueued(err error) {
 			e.finish(r, err)
 		}
 	}
-	for _, p := range e.peers {
-		if p != nil {
-			p.abort(err, false)
-		}
+	for p := range e.createdPeers {
+		p.abort(err, false)
 	}
 	for _, pr := range e.Probes.list {
 		e.wake(pr.Wake)

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
@@ -31,8 +30,11 @@ type Core struct {
 	// the time up to which all received packets had been processed at the last Tick.
 	tickDue        handshake.Instant
 	processedUntil []handshake.Instant
-	// peers is indexed by rank. The entry of this rank is nil.
+	// peers holds each peer by rank. It is nil for the local rank, and for a peer of a handshake profile until its first
+	// use (see peer): in a large cluster, most ranks exchange messages with few others. limits holds the limits of each
+	// peer, also before its first use.
 	peers       []*peer
+	limits      []*wireLimits
 	pairActions handshakeActions
 	connActions extendedActions
 	// nextID is the ID of the request posted last.
@@ -134,32 +136,62 @@ func New(cfg Config, effects Effects) *Core {
 		cfg.Observer = nopObserver{}
 	}
 	core.rank, core.cfg, core.effects, core.tickDue = cfg.Rank, cfg, effects, Never
-	core.peers = make([]*peer, len(cfg.Peers))
+	core.peers, core.limits = make([]*peer, len(cfg.Peers)), make([]*wireLimits, len(cfg.Peers))
 	core.matching.core, core.Probes.core, core.BlockedSenders.core, core.RestingSends.core, core.Reports.core = core,
 		core, core, core, core
 	core.matching.init(cfg.Limits, len(cfg.Peers))
 	core.calls = collective.New(callEngine{core}, len(cfg.Peers), cfg.Collectives)
+	handshakes := limitsCache{}
 	room := 0
 	for rank, pc := range cfg.Peers {
 		if rank == cfg.Rank {
 			continue
 		}
-		pc.configure(cfg.Rank, rank)
-		p := newPeer(core, rank, pc)
-		core.peers[rank] = p
-		core.noTags = core.noTags || p.noTags()
+		if pc.Extended == nil {
+			core.limits[rank] = handshakes.find(&pc.Handshake)
+			core.noTags = core.noTags || core.limits[rank].limits.NoTags
+			if pc.Keeper != nil {
+				core.peer(rank) // restores its state
+			}
+			continue
+		}
+		p := core.peer(rank)
+		core.limits[rank] = p.wireLimits
 		if pc.Network.Memory != nil {
 			core.observesMemory = core.observesMemory || core.observes(p)
 		}
-		if x := pc.Extended; x != nil { // matching.init counts one SEND_REQUEST per rank
-			core.matching.limits.Unexpected += p.extended.conn.Config().Messages
-			if x.CreditPool != nil {
-				room = max(room, x.CreditPool.Limit())
-			}
+		// matching.init counts one SEND_REQUEST per rank
+		core.matching.limits.Unexpected += p.extended.conn.Config().Messages
+		if pc.Extended.CreditPool != nil {
+			room = max(room, pc.Extended.CreditPool.Limit())
 		}
 	}
 	core.matching.limits.Unexpected += room
 	return core
+}
+
+// peer returns the peer of the given rank, which it creates if necessary, or nil for the local rank.
+func (e *Core) peer(rank int) *peer {
+	if p := e.peers[rank]; p != nil || rank == e.rank {
+		return p
+	}
+	return e.createPeer(rank)
+}
+
+func (e *Core) createPeer(rank int) *peer {
+	cfg := e.cfg.Peers[rank]
+	cfg.configure(e.rank, rank)
+	e.peers[rank] = newPeer(e, rank, cfg)
+	return e.peers[rank]
+}
+
+// createdPeers yields the peers that have been created, in rank order.
+func (e *Core) createdPeers(yield func(*peer) bool) {
+	for rank := range e.peers {
+		if p := e.peers[rank]; p != nil && !yield(p) {
+			return
+		}
+	}
 }
 
 // ReceiveBatch processes a batch of packets from a network.
@@ -222,7 +254,7 @@ func (e *Core) sourcePeer(a *RxPacket) *peer {
 	if a.Peer < 0 || a.Peer >= len(e.peers) {
 		return nil
 	}
-	return e.peers[a.Peer]
+	return e.peer(a.Peer)
 }
 
 // touch makes flush process a peer.
@@ -282,9 +314,12 @@ func (e *Core) acceptAll() {
 
 // busy reports whether any peer has data in flight.
 func (e *Core) busy() bool {
-	return slices.ContainsFunc(e.peers, func(p *peer) bool {
-		return p != nil && p.busy() && !(e.abortsDropped && p.extended != nil && p.extended.hasOnlyAborts())
-	})
+	for p := range e.createdPeers {
+		if p.busy() && !(e.abortsDropped && p.extended != nil && p.extended.hasOnlyAborts()) {
+			return true
+		}
+	}
+	return false
 }
 
 // Drain is the first phase of closing: it refuses new operations, and fails pending operations whose data transfer has
@@ -311,26 +346,23 @@ func (e *Core) DropAborts() {
 // lost.
 func (e *Core) Linger() {
 	e.state = lingering
-	for _, p := range e.peers {
-		if p != nil {
-			if p.extended != nil { // the other profiles cannot announce a shutdown
-				p.extended.closeSession()
-			}
-			e.touch(p) // its deadline changes
+	for p := range e.createdPeers {
+		if p.extended != nil { // the other profiles cannot announce a shutdown
+			p.extended.closeSession()
 		}
+		e.touch(p) // its deadline changes
 	}
 	e.flush()
 }
 
 // mustLinger reports whether some peer may still need an answer to a retransmission.
 func (e *Core) mustLinger() bool {
-	return slices.ContainsFunc(e.peers, func(p *peer) bool {
-		if p == nil {
-			return false
+	for p := range e.createdPeers {
+		if until, ok := p.lingerUntil(); ok && until > e.now {
+			return true
 		}
-		until, ok := p.lingerUntil()
-		return ok && until > e.now
-	})
+	}
+	return false
 }
 
 // IsIdle reports whether the current phase of closing is done.
@@ -344,10 +376,8 @@ func (e *Core) IsIdle() bool {
 // Shutdown is the last phase of closing: it fails all pending operations with ErrClosed.
 func (e *Core) Shutdown() {
 	e.state = closed
-	for _, p := range e.peers {
-		if p != nil {
-			p.abort(ErrClosed, true)
-		}
+	for p := range e.createdPeers {
+		p.abort(ErrClosed, true)
 	}
 	callEngine{e}.advanceCalls() // also ends calls whose messages are complete
 }
@@ -357,11 +387,14 @@ func (e *Core) Reconfigure(peers []Peer) {
 	if e.state == closed {
 		return
 	}
-	for rank, p := range e.peers {
+	for rank := range e.peers {
+		p, next, cfg := e.peers[rank], &peers[rank], &e.cfg.Peers[rank]
 		if p == nil {
-			continue
+			if rank == e.rank || cfg.Address == next.Address && cfg.Handshake == next.Handshake {
+				continue
+			}
+			p = e.peer(rank)
 		}
-		next := &peers[rank]
 		p.cfg.Address = next.Address
 		p.reconfigure(next)
 	}
@@ -370,7 +403,7 @@ func (e *Core) Reconfigure(peers []Peer) {
 
 // PeerFailed implements Engine.PeerFailed.
 func (e *Core) PeerFailed(rank int, cause error) {
-	p, err := e.peers[rank], &PeerFailedError{Rank: rank, Err: cause}
+	p, err := e.peer(rank), &PeerFailedError{Rank: rank, Err: cause}
 	sends, _ := p.pendingLoad()
 	if e.matching.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.sendsAtAnswer) {
 		p.kernelErr = err
@@ -379,7 +412,7 @@ func (e *Core) PeerFailed(rank int, cause error) {
 
 // Reset implements Engine.Reset. It is a no-op for an extended peer, whose restart is visible as a new session.
 func (e *Core) Reset(rank int) {
-	if l := e.peers[rank].handshake; l != nil {
+	if l := e.peer(rank).handshake; l != nil {
 		l.reset()
 	}
 }

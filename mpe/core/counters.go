@@ -46,16 +46,14 @@ func (e *Core) Depths() (depths state.Depths) {
 		depths.Posted += m.Posted()
 		depths.Unexpected += m.Unexpected()
 	}
-	for _, p := range e.peers {
-		if p != nil {
-			sends, _ := p.pendingLoad()
-			depths.Sends += sends
-		}
+	for p := range e.createdPeers {
+		sends, _ := p.pendingLoad()
+		depths.Sends += sends
 	}
 	return depths
 }
 
-// PeerCounters fills in the counters of a peer, and reports whether rank is a peer.
+// PeerCounters fills in the counters of a peer, and reports whether rank is a peer that has been in use.
 func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
 	p := e.peers[rank]
 	if p == nil {

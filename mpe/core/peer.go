@@ -25,12 +25,7 @@ type peer struct {
 	// canPlace means that the network can place long messages directly. placement is their current destination.
 	canPlace  bool
 	placement placement
-	profile   protocol.Profile
-	// limits describes what the profile cannot carry. maxLength is the maximum length of a message in bytes. Messages
-	// of up to uncheckedLen bytes need no further check; -1 means that all messages need one.
-	limits       PeerInfo
-	maxLength    int64
-	uncheckedLen int
+	*wireLimits
 	// wire holds the properties of the peer's wire that collective calls depend on.
 	wire collective.Wire
 	// burstLen is the number of consecutive sends posted to the peer without a wait or a received packet in between.
@@ -64,6 +59,17 @@ type peerCounts struct {
 	// takenOver counts the messages that a receive matched while they were arriving, and takenOverRemaining their bytes
 	// that were still missing then.
 	takenOver, takenOverRemaining uint64
+}
+
+// wireLimits describes what the wire of a peer can carry. It does not change, so that Check can use it without a lock.
+// Peers with the same limits may share it.
+type wireLimits struct {
+	profile protocol.Profile
+	// limits describes what the profile cannot carry. maxLength is the maximum length of a message in bytes. Messages
+	// of up to uncheckedLen bytes need no further check; -1 means that all messages need one.
+	limits       PeerInfo
+	maxLength    int64
+	uncheckedLen int
 }
 
 // link is the interface to a peer's state machine, which depends on the profile. handshakeLink implements it for the
@@ -115,7 +121,7 @@ type link interface {
 }
 
 func newPeer(e *Core, rank int, cfg Peer) *peer {
-	p := &peer{e: e, rank: rank, cfg: cfg, canPlace: cfg.Network.Places, uncheckedLen: -1}
+	p := &peer{e: e, rank: rank, cfg: cfg, canPlace: cfg.Network.Places, wireLimits: e.limits[rank]}
 	if cfg.Extended == nil {
 		p.setHandshake(cfg)
 	} else {
@@ -227,7 +233,7 @@ func (e *Core) PeerInfo(rank int) (PeerInfo, error) {
 	if rank == e.rank {
 		return PeerInfo{Profile: "self"}, nil
 	}
-	p := e.peers[rank]
+	p := e.peer(rank)
 	info := p.limits
 	info.Profile, info.Kind, info.Address = p.profile.String(), string(p.cfg.Kind), p.cfg.Address
 	return info, nil

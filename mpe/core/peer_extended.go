@@ -61,12 +61,14 @@ func (p *peer) setExtended(cfg Peer) {
 	l.conn.SetWakeSend(l.wakeSend)
 	timing := l.conn.Config().Timing
 	l.maxRTO, l.ackDelay = timing.MaxRTO, timing.AckDelay
-	p.link, p.extended, p.profile = l, l, protocol.Extended
-	p.maxLength, l.batchBytes = l.conn.Config().MaxLength, batchBytes
+	p.link, p.extended = l, l
+	maxLength := l.conn.Config().MaxLength
+	p.wireLimits = &wireLimits{profile: protocol.Extended, maxLength: maxLength,
+		uncheckedLen: int(min(maxLength, math.MaxInt))}
+	l.batchBytes = batchBytes
 	if cfg.Network.Reliable && l.memory == nil && l.conn.Config().HeaderChecksum {
 		l.batchBytes = streamBatchBytes
 	}
-	p.uncheckedLen = int(min(p.maxLength, math.MaxInt))
 	// The network places packets one by one, so placement requires that each can be long enough.
 	p.canPlace = p.canPlace && l.conn.Config().MaxPayload >= minPlacement
 }

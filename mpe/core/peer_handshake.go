@@ -41,15 +41,30 @@ type handshakeActions struct {
 	reposts []*Request
 }
 
+// limitsCache holds the limits of handshake links by their profile and whether their peer refuses empty messages.
+type limitsCache map[limitsKey]*wireLimits
+
+type limitsKey struct {
+	profile      protocol.Profile
+	refusesEmpty bool
+}
+
+// find returns the limits of a link.
+func (c limitsCache) find(cfg *handshake.Config) *wireLimits {
+	key := limitsKey{cfg.Profile, cfg.Peer.RefusesEmpty}
+	if c[key] == nil {
+		c[key] = &wireLimits{profile: key.profile, maxLength: math.MaxInt64, uncheckedLen: -1, limits: PeerInfo{
+			Words: true, NoComms: true, NoLength: true, NoTags: key.profile == protocol.CloudFPGA,
+			SmallTags: key.profile != protocol.CloudFPGA, NoEmpty: key.refusesEmpty,
+		}}
+	}
+	return c[key]
+}
+
 // setHandshake prepares the link to a peer that uses the cloudfpga or v0.9 profile.
 func (p *peer) setHandshake(cfg Peer) {
 	l := &handshakeLink{p: p, pair: handshake.New(cfg.Handshake)}
-	p.link, p.handshake, p.profile, p.maxLength = l, l, cfg.Handshake.Profile, math.MaxInt64
-	p.limits = PeerInfo{
-		Words: true, NoComms: true, NoLength: true, NoTags: p.profile == protocol.CloudFPGA,
-		SmallTags: p.profile != protocol.CloudFPGA,
-		NoEmpty:   cfg.Handshake.Peer.RefusesEmpty,
-	}
+	p.link, p.handshake = l, l
 	if l.keeper = cfg.Keeper; l.keeper != nil {
 		l.pair.Restore(p.e.now, l.keeper.Restore(p.e.now))
 		l.savedState = l.pair.SavedState()
@@ -218,9 +233,9 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 
 // HeaderSent reports the network's result for a packet that Effects.SendHeader queued. DataSent does the same for a
 // DATA message that Effects.SendData did not send at once.
-func (e *Core) HeaderSent(peer int, err error) { e.peers[peer].sendResult(err) }
+func (e *Core) HeaderSent(peer int, err error) { e.peer(peer).sendResult(err) }
 func (e *Core) DataSent(peer int, id handshake.ID, err error) {
-	e.peers[peer].handshake.dataSent(e.now, id, err)
+	e.peer(peer).handshake.dataSent(e.now, id, err)
 }
 
 // dataSent notes that the network accepted or refused a DATA message at now. The wait for the ACK then begins, unless

@@ -142,15 +142,15 @@ func (e *Core) CheckSender(source int, comm uint32) (err error) {
 	case source == e.rank:
 		return nil
 	case source != AnySource:
-		return e.peers[source].deadEnd()
+		return e.peer(source).deadEnd()
 	case comm != 0: // other peers than those with dead ends may send there
 		return nil
 	}
-	for _, p := range e.peers {
-		if p == nil {
+	for rank := range e.peers {
+		if rank == e.rank {
 			continue
 		}
-		why := p.deadEnd()
+		why := e.peer(rank).deadEnd()
 		if why == nil {
 			return nil
 		}

@@ -14,7 +14,7 @@ func (e *Core) Init(r *Request, op *Operation) {
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
 	r.Status.Peer = op.Peer
 	if op.Peer != AnySource {
-		r.p = e.peers[op.Peer]
+		r.p = e.peer(op.Peer)
 	}
 }
 
@@ -71,7 +71,7 @@ func (e *Core) startRequest(request *Request, blocking bool) (err error) {
 // Check returns an error if the wire cannot carry an operation. It needs no lock.
 func (e *Core) Check(op *Operation) error {
 	if uint(op.Peer) < uint(len(e.peers)) && uint64(op.Tag) <= math.MaxInt32 {
-		if p := e.peers[op.Peer]; p != nil && len(op.Buf) <= p.uncheckedLen {
+		if of := e.limits[op.Peer]; of != nil && len(op.Buf) <= of.uncheckedLen {
 			return nil
 		}
 	}
@@ -94,23 +94,23 @@ func (e *Core) Check(op *Operation) error {
 	case op.Peer == e.rank:
 		return nil
 	}
-	if p := e.peers[op.Peer]; len(op.Buf) > p.uncheckedLen {
-		return p.check(op)
+	if of := e.limits[op.Peer]; len(op.Buf) > of.uncheckedLen {
+		return of.check(op)
 	}
 	return nil
 }
 
 // check returns an error if the peer's profile cannot carry an operation.
-func (p *peer) check(op *Operation) error {
+func (l *wireLimits) check(op *Operation) error {
 	switch {
-	case p.limits.NoComms && op.Comm != 0:
-		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", p.rank, ErrComm, p.profile)
-	case p.limits.Words && len(op.Buf)%protocol.WordLen != 0:
+	case l.limits.NoComms && op.Comm != 0:
+		return fmt.Errorf("rank %d: %w (%v): only the world reaches it", op.Peer, ErrComm, l.profile)
+	case l.limits.Words && len(op.Buf)%protocol.WordLen != 0:
 		return fmt.Errorf("%d bytes: %w: messages are counted in 32-bit words", len(op.Buf), ErrLength)
-	case p.limits.SmallTags && op.Tag > 255:
+	case l.limits.SmallTags && op.Tag > 255:
 		return fmt.Errorf("tag %d: %w: profile v0.9 carries 0 to 255", op.Tag, ErrTag)
-	case int64(len(op.Buf)) > p.maxLength && op.Kind != OpRecv:
-		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), p.rank, handshake.ErrTooLong, p.maxLength)
+	case int64(len(op.Buf)) > l.maxLength && op.Kind != OpRecv:
+		return fmt.Errorf("%d bytes to rank %d: %w of %d bytes", len(op.Buf), op.Peer, handshake.ErrTooLong, l.maxLength)
 	}
 	return nil
 }

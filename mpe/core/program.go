@@ -4,13 +4,11 @@ package core
 func (e *Core) ProgramEnded(clean bool) {
 	e.calls.Reset()
 	e.matching.dropMatched()
-	for _, p := range e.peers {
-		if p != nil {
-			if p.extended != nil {
-				p.extended.retractAborts()
-			} else {
-				p.handshake.programEnded(clean)
-			}
+	for p := range e.createdPeers {
+		if p.extended != nil {
+			p.extended.retractAborts()
+		} else {
+			p.handshake.programEnded(clean)
 		}
 	}
 	e.flush()
@@ -45,9 +43,11 @@ func (x *matching) discard(comm uint32, source, tag int) {
 
 // noteLeftRecv notes that a receive was cancelled because its program no longer exists.
 func noteLeftRecv(e *Core, r *Request) {
-	for _, p := range e.peers {
-		if p != nil && p.handshake != nil && (p == r.p || r.peer == AnySource) {
-			p.handshake.noteLeftRecv()
+	for rank := range e.peers {
+		if rank != e.rank && (rank == r.peer || r.peer == AnySource) {
+			if l := e.peer(rank).handshake; l != nil {
+				l.noteLeftRecv()
+			}
 		}
 	}
 }

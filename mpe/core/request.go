@@ -111,7 +111,7 @@ func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg
 func (e *Core) notifies(r *Request) bool {
 	p := r.p
 	if s := r.Status.Peer; p == nil && s >= 0 && s < len(e.peers) {
-		p = e.peers[s]
+		p = e.peer(s)
 	}
 	return e.observes(p)
 }

@@ -12,9 +12,9 @@ func (e *Core) Snapshot() state.Engine {
 	engine.EndedCalls = e.calls.EndedCalls()
 	var counts state.PeerCounters
 	of := make([]*state.Peer, len(e.peers)) // by rank
-	engine.Peers = make([]state.Peer, 0, len(e.peers))
-	for rank, p := range e.peers {
-		if p != nil {
+	engine.Peers = make([]state.Peer, 0, e.countListed())
+	for rank := range e.peers {
+		if p := e.listedPeer(rank); p != nil {
 			engine.Peers = append(engine.Peers, p.baseSnapshot(&counts))
 			of[rank] = &engine.Peers[len(engine.Peers)-1]
 			p.snapshot(of[rank], e.now)
@@ -38,12 +38,35 @@ func (e *Core) Snapshot() state.Engine {
 		engine.Unexpected += m.Unexpected()
 		m.EachUnexpected(func(source, _ int32, u unexpected) bool {
 			if int(source) != e.rank {
-				addUnexpected(of[source], &u, comm, e.peers[source])
+				addUnexpected(of[source], &u, comm, e.peer(int(source)))
 			}
 			return true
 		})
 	}
 	return engine
+}
+
+// maxListedUnused is the maximum size of a cluster in which Snapshot also lists the peers that have not been in use.
+// Otherwise, the state of a process that runs all ranks of a large cluster would be larger than tools accept.
+const maxListedUnused = 64
+
+// listedPeer returns a peer that Snapshot lists, or nil.
+func (e *Core) listedPeer(rank int) *peer {
+	if len(e.peers) <= maxListedUnused {
+		return e.peer(rank)
+	}
+	return e.peers[rank]
+}
+
+// countListed returns the number of peers that Snapshot lists.
+func (e *Core) countListed() (n int) {
+	if len(e.peers) <= maxListedUnused {
+		return len(e.peers) - 1
+	}
+	for range e.createdPeers {
+		n++
+	}
+	return n
 }
 
 // keepFirst sets *first to the first wait, and counts further waits in *more. The wait of a detached send is replaced

@@ -33,10 +33,7 @@ type Waiting struct {
 // eachWait calls yield for every pending operation: first the operations in the peers' state machines, then the
 // unmatched receives, per communicator in posting order, and last the calls that wait in shared buffers.
 func eachWait(core *Core, yield func(*Waiting)) {
-	for _, p := range core.peers {
-		if p == nil {
-			continue
-		}
+	for p := range core.createdPeers {
 		for w := range p.sendWaits {
 			yield(w)
 		}
@@ -50,7 +47,7 @@ func eachWait(core *Core, yield func(*Waiting)) {
 		}
 	}
 	core.calls.EachAwait(func(rank int, since handshake.Instant, of collective.Origin) {
-		w := Waiting{peer: core.peers[rank]}
+		w := Waiting{peer: core.peer(rank)}
 		w.State, w.Local, w.Remote, w.Since = handshake.WaitRequest, uint32(core.rank), uint32(rank), since
 		w.Call = &of
 		yield(&w)
@@ -218,8 +215,8 @@ func (e *Core) ActiveTransfers() []Waiting {
 			ws = append(ws, *w)
 		}
 	})
-	for _, p := range e.peers {
-		if p != nil && p.busy() && !named[p] { // only acknowledgements are outstanding
+	for p := range e.createdPeers {
+		if p.busy() && !named[p] { // only acknowledgements are outstanding
 			var w Waiting
 			w.Local, w.Remote, w.Since = uint32(e.rank), uint32(p.rank), e.now
 			w.facts = &state.WaitFacts{Pending: w.Pending, Unacknowledged: true}

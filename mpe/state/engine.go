@@ -10,8 +10,10 @@ import (
 
 // Engine is a snapshot of a rank's engine, in the JSON form served by the control socket.
 type Engine struct {
-	Rank  int    `json:"rank"`
-	Size  int    `json:"size"`
+	Rank int `json:"rank"`
+	Size int `json:"size"`
+	// Peers lists the peers in rank order. In a cluster of more than 64 ranks, it may omit peers with which the rank has
+	// exchanged nothing.
 	Peers []Peer `json:"peers"`
 	// Posted and Unexpected are the total lengths of the matching queues of all communicators.
 	Posted     int `json:"posted"`
