@@ -47,12 +47,21 @@ type dashboard struct {
 		Type, Title, Description string
 		GridPos                  struct{ H, W, X, Y int }
 		Datasource               datasource
-		FieldConfig              struct{ Defaults struct{ Unit string } }
-		Targets                  []struct {
+		FieldConfig              struct {
+			Defaults struct {
+				Unit       string
+				Custom     struct{ ThresholdsStyle struct{ Mode string } }
+				Thresholds struct{ Steps []struct{ Color string } }
+			}
+		}
+		Targets []struct {
 			Expr, RefID, LegendFormat string
 			Instant, Range            bool
 			Datasource                datasource
 		}
+	}
+	Annotations struct {
+		List []struct{ Name, Expr string }
 	}
 	Templating struct {
 		List []struct{ Name, Label, Description, Definition string }
@@ -156,6 +165,17 @@ func TestPanelsHaveUnits(t *testing.T) {
 	}
 }
 
+// TestLatencyPanelsHaveThresholds: the graphs of times show which of them are too long.
+func TestLatencyPanelsHaveThresholds(t *testing.T) {
+	for _, p := range load(t).Panels {
+		field := &p.FieldConfig.Defaults
+		if p.Type == "timeseries" && field.Unit == "s" &&
+			(field.Custom.ThresholdsStyle.Mode != "dashed" || len(field.Thresholds.Steps) < 2) {
+			t.Errorf("%s has no thresholds", p.Title)
+		}
+	}
+}
+
 var (
 	variableName = regexp.MustCompile(`\$\{?(\w+)`)
 	metricName   = regexp.MustCompile(`\bzrlmpi_\w+`)
@@ -188,6 +208,9 @@ func TestQueriesUseWhatThereIs(t *testing.T) {
 	}
 	for _, v := range d.Templating.List {
 		check("variable "+v.Name, v.Definition)
+	}
+	for _, a := range d.Annotations.List {
+		check("annotation "+a.Name, a.Expr)
 	}
 	for _, p := range d.Panels {
 		for _, q := range p.Targets {

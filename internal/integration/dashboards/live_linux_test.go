@@ -1,21 +1,30 @@
 package dashboards_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"net/netip"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 	"go.uber.org/zap"
 
 	"github.com/zrlmpi/zrlmpid/config"
 	"github.com/zrlmpi/zrlmpid/daemon"
 	"github.com/zrlmpi/zrlmpid/daemon/control"
+	"github.com/zrlmpi/zrlmpid/internal/testkit/needs"
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
@@ -119,49 +128,49 @@ var faults = []string{
 	"ZrlmpiAckSlow rank 0", "ZrlmpiRoundTripSlow rank 0 peer 2", "ZrlmpiOffloadOff rank 0",
 }
 
+// fpgaFaults lists the alerts that must fire for the daemon of startFPGAs, and starvedFaults those for the daemon of
+// startStarved.
+var (
+	fpgaFaults    = []string{"ZrlmpiDeliveredDuplicate rank 0 peer 1", "ZrlmpiAckSlowerThanUsual rank 2"}
+	starvedFaults = []string{"ZrlmpidFilesRunOut", "ZrlmpidLogLinesLost", "ZrlmpidMemoryHigh"}
+)
+
 // nobody is a target without a daemon.
 const nobody = "127.0.0.1:1"
 
 // TestLive runs a real Prometheus with the shipped rules on a healthy daemon, a daemon whose programs make collective
-// calls, a faulty daemon, and a missing one. It checks that all queries of the dashboard return data, that all faults
-// raise alerts, and that the healthy daemon raises none.
+// calls, faulty daemons, and a missing one. It checks that all queries of the dashboard return data, also from a
+// Prometheus without native histograms, that all faults raise alerts, and that the healthy daemon raises none.
 func TestLive(t *testing.T) {
 	path := findPrometheus(t)
-	sound, collective, faulty := startSound(t), startCalling(t), startFaulty(t)
-	p := startPrometheus(t, path, []string{sound.target, collective.target, faulty.target, nobody})
+	var isSlow atomic.Bool
+	sound, collective, faulty, fpgas := startSound(t), startCalling(t), startFaulty(t), startFPGAs(t, &isSlow)
+	starved := startStarved(t)
+	targets := []string{sound.target, collective.target, faulty.target, fpgas.target, starved, nobody}
+	p := startPrometheus(t, path, targets, "--enable-feature=native-histograms")
+	classic := startPrometheus(t, path, targets)
 
-	t.Run("panels", func(t *testing.T) {
-		for _, q := range queries(t) {
-			t.Run(q.panel, func(t *testing.T) {
-				t.Parallel()
-				eventually(t, func(ctx context.Context) string {
-					switch ok, err := p.holds(ctx, q.expr); {
-					case err != nil:
-						return fmt.Sprintf("%s: %v", q.expr, err)
-					case !ok:
-						return q.expr + " finds nothing"
-					}
-					return ""
-				})
-			})
+	t.Run("panels", func(t *testing.T) { p.checkQueries(t) })
+	t.Run("panels of classic histograms", func(t *testing.T) { classic.checkQueries(t) })
+	t.Run("format", func(t *testing.T) {
+		for _, target := range []string{sound.target, collective.target, faulty.target} {
+			checkFormat(t, target)
 		}
 	})
-	t.Run("faults", func(t *testing.T) {
-		seen := make(map[string]bool) // some fire only intermittently
+	t.Run("faults", func(t *testing.T) { p.waitFiring(t, faulty.target, faults) })
+	t.Run("starved", func(t *testing.T) { p.waitFiring(t, starved, starvedFaults) })
+	t.Run("FPGAs", func(t *testing.T) {
 		eventually(t, func(ctx context.Context) string {
-			firing, err := p.firing(ctx, faulty.target)
-			if err != nil {
+			switch ok, err := p.holds(ctx, `zrlmpi:handshake_phase_seconds:p99_usual{instance="`+fpgas.target+`", rank="2"}`); {
+			case err != nil:
 				return err.Error()
+			case !ok:
+				return "there is no usual time"
 			}
-			for _, a := range firing {
-				if !seen[a.String()] {
-					seen[a.String()] = true
-					t.Logf("%v: %s", a, a.Annotations["summary"])
-					checkText(t, a)
-				}
-			}
-			return without(faults, seen)
+			isSlow.Store(true)
+			return ""
 		})
+		p.waitFiring(t, fpgas.target, fpgaFaults)
 	})
 	t.Run("down", func(t *testing.T) {
 		eventually(t, func(ctx context.Context) string {
@@ -196,6 +205,107 @@ func TestLive(t *testing.T) {
 	})
 }
 
+// checkFormat checks that the metrics of a daemon are valid according to the library of Prometheus, and in text format
+// also according to promtool, which lints names and help texts as well. Prometheus itself reads the other formats.
+func checkFormat(t *testing.T, target string) {
+	t.Helper()
+	for _, format := range []expfmt.Format{
+		expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim),
+	} {
+		body := scrape(t, target, format)
+		names := make(map[string]bool)
+		for decoder := expfmt.NewDecoder(bytes.NewReader(body), format); ; {
+			var family dto.MetricFamily
+			if err := decoder.Decode(&family); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", format, err)
+			}
+			if names[family.GetName()] {
+				t.Errorf("%s: there are two families %s", format, family.GetName())
+			}
+			names[family.GetName()] = true
+		}
+		if len(names) < 40 {
+			t.Errorf("%s: %d families", format, len(names))
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), needs.Program(t, "the format of metrics", "promtool", "prometheus"), "check",
+		"metrics")
+	cmd.Stdin = bytes.NewReader(scrape(t, target, expfmt.NewFormat(expfmt.TypeTextPlain)))
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
+// scrape returns the metrics of a daemon in a format.
+func scrape(t *testing.T, target string, format expfmt.Format) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+target+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", string(format))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if served := expfmt.ResponseFormat(resp.Header); err != nil || served.FormatType() != format.FormatType() {
+		t.Fatalf("asked for %s: %s, %v", format, served, err)
+	}
+	return body
+}
+
+// checkQueries checks that all queries of the dashboard return data.
+func (s *server) checkQueries(t *testing.T) {
+	for _, q := range queries(t) {
+		t.Run(q.panel, func(t *testing.T) {
+			t.Parallel()
+			eventually(t, func(ctx context.Context) string {
+				switch ok, err := s.holds(ctx, q.expr); {
+				case err != nil:
+					return fmt.Sprintf("%s: %v", q.expr, err)
+				case !ok:
+					return q.expr + " finds nothing"
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// TestMissing runs Prometheus without a target for zrlmpid.
+func TestMissing(t *testing.T) {
+	path := findPrometheus(t)
+	dir := t.TempDir()
+	configure(t, dir, []string{nobody}, knowsKey(t, path))
+	config := filepath.Join(dir, "prometheus.yml")
+	write(t, config, change(t, read(t, config), "job_name: zrlmpid", "job_name: node"))
+	runPrometheus(t, path, dir, nil).waitFiring(t, "", []string{"ZrlmpidMissing"})
+}
+
+// waitFiring waits until each of the alerts has fired for a target, and checks their labels and texts.
+func (s *server) waitFiring(t *testing.T, target string, alerts []string) {
+	t.Helper()
+	seen := make(map[string]bool) // some fire only intermittently
+	eventually(t, func(ctx context.Context) string {
+		firing, err := s.firing(ctx, target)
+		if err != nil {
+			return err.Error()
+		}
+		for _, a := range firing {
+			if !seen[a.String()] {
+				seen[a.String()] = true
+				t.Logf("%v: %s", a, a.Annotations["summary"])
+				checkText(t, a)
+			}
+		}
+		return without(alerts, seen)
+	})
+}
+
 // without returns the alerts that do not occur in seen.
 func without(alerts []string, seen map[string]bool) string {
 	var missing []string
@@ -211,9 +321,18 @@ func without(alerts []string, seen map[string]bool) string {
 		slices.Sorted(maps.Keys(seen)))
 }
 
-// checkText checks that Prometheus could expand the alert's templates.
+// checkText checks that the alert has a severity and its section of docs/operations.md, and that Prometheus could
+// expand its templates.
 func checkText(t *testing.T, a alert) {
 	t.Helper()
+	name := a.Labels["alertname"]
+	if !strings.HasSuffix(a.Annotations["runbook_url"], "/docs/operations.md#"+strings.ToLower(name)) ||
+		!strings.Contains(read(t, "../../../docs/operations.md"), "\n### "+name+"\n") {
+		t.Errorf("%v: runbook %q", a, a.Annotations["runbook_url"])
+	}
+	if severity := a.Labels["severity"]; !slices.Contains([]string{"critical", "warning", "info"}, severity) {
+		t.Errorf("%v: severity %q", a, severity)
+	}
 	for _, name := range []string{"summary", "description", "runbook_url"} {
 		if s := a.Annotations[name]; s == "" || strings.Contains(s, "error") && strings.Contains(s, "template") ||
 			strings.Contains(s, "no value") || strings.Contains(s, "{{") {
@@ -222,13 +341,16 @@ func checkText(t *testing.T, a alert) {
 	}
 }
 
-// panelQuery is a query of the dashboard, as sent by Grafana.
+// panelQuery is a query of a panel or an annotation of the dashboard, as sent by Grafana.
 type panelQuery struct{ panel, expr string }
 
 // queries returns all queries of the dashboard, with its variables set to All.
 func queries(t *testing.T) (all []panelQuery) {
 	t.Helper()
 	var d struct {
+		Annotations struct {
+			List []struct{ Name, Expr string }
+		}
 		Panels []struct {
 			Title   string
 			Targets []struct{ Expr, RefID string }
@@ -243,6 +365,9 @@ func queries(t *testing.T) (all []panelQuery) {
 		for _, q := range p.Targets {
 			all = append(all, panelQuery{p.Title + " " + q.RefID, variables.Replace(q.Expr)})
 		}
+	}
+	for _, a := range d.Annotations.List[1:] { // the first one is built in
+		all = append(all, panelQuery{a.Name, variables.Replace(a.Expr)})
 	}
 	if len(all) < 40 {
 		t.Fatalf("%d queries", len(all))

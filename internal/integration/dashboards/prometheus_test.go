@@ -36,14 +36,19 @@ func findPrometheus(t *testing.T) string {
 }
 
 // startPrometheus runs Prometheus with the shipped rules on the targets until the test ends.
-func startPrometheus(t *testing.T, path string, targets []string) *server {
+func startPrometheus(t *testing.T, path string, targets []string, flags ...string) *server {
 	t.Helper()
 	dir := t.TempDir()
 	configure(t, dir, targets, knowsKey(t, path))
+	return runPrometheus(t, path, dir, flags)
+}
+
+// runPrometheus runs Prometheus with the configuration in dir until the test ends.
+func runPrometheus(t *testing.T, path, dir string, flags []string) *server {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, path, "--config.file="+filepath.Join(dir, "prometheus.yml"),
-		"--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address=127.0.0.1:0", "--enable-feature=native-histograms")
+	cmd := exec.CommandContext(ctx, path, append(flags, "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
 	log, err := cmd.StderrPipe()
@@ -108,7 +113,8 @@ func configure(t *testing.T, dir string, targets []string, key bool) {
 	}
 	write(t, filepath.Join(dir, "prometheus.yml"), text)
 	rules := read(t, shipped+"zrlmpid.rules.yml")
-	for _, short := range [][2]string{{"[5m]", "[5s]"}, {"offset 5m", "offset 5s"}} {
+	for _, short := range [][2]string{{"[5m]", "[5s]"}, {"offset 5m", "offset 5s"}, {"interval: 10m", "interval: 1s"},
+		{"[1w]", "[1m]"}, {"[1h] offset 1d", "[3s] offset 5s"}} {
 		rules = change(t, rules, short[0], short[1])
 	}
 	write(t, filepath.Join(dir, "zrlmpid.rules.yml"), rules)
