@@ -16,23 +16,25 @@ func locationFunc[T scalar](o Op) Func {
 	return nil
 }
 
-func greatestAt[T scalar](inout, in []pair[T]) {
-	for i, x := range in[:len(inout)] {
-		y := &inout[i]
+func greatestAt[T scalar](result, left, right []pair[T]) {
+	for i, x := range left[:len(result)] {
+		y := right[i]
 		if x.value > y.value || y.value != y.value && x.value == x.value ||
 			equalOrNaN(x.value, y.value) && x.index < y.index {
-			y.value, y.index = x.value, x.index
+			y = x
 		}
+		result[i].value, result[i].index = y.value, y.index
 	}
 }
 
-func leastAt[T scalar](inout, in []pair[T]) {
-	for i, x := range in[:len(inout)] {
-		y := &inout[i]
+func leastAt[T scalar](result, left, right []pair[T]) {
+	for i, x := range left[:len(result)] {
+		y := right[i]
 		if x.value < y.value || y.value != y.value && x.value == x.value ||
 			equalOrNaN(x.value, y.value) && x.index < y.index {
-			y.value, y.index = x.value, x.index
+			y = x
 		}
+		result[i].value, result[i].index = y.value, y.index
 	}
 }
 

@@ -146,7 +146,7 @@ func TestAgainstModel(t *testing.T) {
 					inout := buf[shift : shift+n*size]
 					in := append(make([]byte, shift*2%3), filled(rng, n*size, typ)...)[shift*2%3:]
 					was, beyond := bytes.Clone(inout), bytes.Clone(buf[shift+n*size:])
-					f(inout, in)
+					f(inout, in, inout)
 					for i := range n {
 						at := i * size
 						want := model(o, typ, in[at:at+size], was[at:at+size])
@@ -185,7 +185,7 @@ func TestComplex(t *testing.T) {
 				t.Fatal(err)
 			}
 			inout := enc(1+2i, 0, 1+2i)
-			f(inout, enc(3-1i, 0, 3-1i))
+			f(inout, enc(3-1i, 0, 3-1i), inout)
 			if o == Prod {
 				want = 5 + 5i
 			}
@@ -247,7 +247,7 @@ func TestLocations(t *testing.T) {
 				t.Fatal(err)
 			}
 			inout := enc(test.y)
-			f(inout, enc(test.x))
+			f(inout, enc(test.x), inout)
 			if !bytes.Equal(inout, enc(test.z)) {
 				t.Errorf("%v of %v: %v ∘ %v = %x, want %v", test.o, typ, test.x, test.y, inout, test.z)
 			}
@@ -267,15 +267,15 @@ func TestNoAllocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := make([]byte, 801), make([]byte, 801)
-	if n := testing.AllocsPerRun(10, func() { f(a, b); f(a[1:], b[1:]) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { f(a, b, a); f(a[1:], b[1:], a[1:]) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 // plain is the baseline of the benchmarks.
-func plain[T number](inout, in []T) {
-	for i, x := range in[:len(inout)] {
-		inout[i] = x + inout[i]
+func plain[T number](result, left, right []T) {
+	for i, x := range left[:len(result)] {
+		result[i] = x + right[i]
 	}
 }
 
@@ -300,7 +300,7 @@ func BenchmarkSum(b *testing.B) {
 				x, y := make([]byte, n), make([]byte, n)
 				b.SetBytes(int64(n))
 				for b.Loop() {
-					c.f(x, y)
+					c.f(x, y, x)
 				}
 			})
 		}
