@@ -1,58 +1,65 @@
 package op
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 )
 
-// triad is the kernel of the STREAM benchmark of that name, in Go: the bandwidth that one core can reach.
-func triad(result, left, right []float64) {
-	for len(result) >= 8 && len(left) >= 8 && len(right) >= 8 {
-		r, a, b := (*[8]float64)(result), (*[8]float64)(left), (*[8]float64)(right)
-		r[0], r[1], r[2], r[3] = a[0]+3*b[0], a[1]+3*b[1], a[2]+3*b[2], a[3]+3*b[3]
-		r[4], r[5], r[6], r[7] = a[4]+3*b[4], a[5]+3*b[5], a[6]+3*b[6], a[7]+3*b[7]
-		result, left, right = result[8:], left[8:], right[8:]
+// triadLoop is the triad of the STREAM benchmark: result = left + 3·right.
+var triadLoop = elementwise(func(result, left, right []float64) {
+	for i, x := range left[:len(result)] {
+		result[i] = x + 3*right[i]
 	}
-}
+})
+
+// benchmarkPiece bounds the bytes of a measured call, so that few measurements are interrupted by other processes.
+const benchmarkPiece = 1 << 20
 
 // BenchmarkOperations measures every operation in place, as collective calls use it, with vectors that fit in the L1
 // cache, in the L2 cache, and in neither. It reports medians: GB/s is the bytes of both operands and of the result by
-// time, and x-triad the ratio to the same figure of STREAM's triad, which runs alternately.
+// time, and x-triad the ratio to the same figure of STREAM's triad, which is measured alternately. Of vectors in
+// memory, each call takes the next piece.
 func BenchmarkOperations(b *testing.B) {
 	const longest = 128 << 20
-	x, y, z := make([]byte, longest), make([]byte, longest), make([]byte, longest)
-	stream := elementwise(triad)
+	var vectors [3][]byte
+	for i := range vectors {
+		vectors[i] = bytes.Repeat([]byte{1}, longest) // zeros would share a page
+	}
 	for _, n := range []int{8 << 10, 256 << 10, longest} {
 		for o := Sum; o <= BXor; o++ {
 			for t := Int8; t <= Float64; t++ {
-				f, err := Lookup(o, t)
-				if err != nil {
-					continue
+				if f, err := Lookup(o, t); err == nil {
+					b.Run(fmt.Sprintf("%v/%v/%dKiB", o, t, n>>10), func(b *testing.B) { benchmark(b, f, vectors, n) })
 				}
-				b.Run(fmt.Sprintf("%v/%v/%dKiB", o, t, n>>10), func(b *testing.B) {
-					repeat := max(1, (1<<20)/n)
-					var own, reference []time.Duration
-					for b.Loop() {
-						start := time.Now()
-						for range repeat {
-							f(x[:n], y[:n], x[:n])
-						}
-						middle := time.Now()
-						for range repeat {
-							stream(z[:n], x[:n], y[:n])
-						}
-						own, reference = append(own, middle.Sub(start)), append(reference, time.Since(middle))
-					}
-					rate := func(list []time.Duration) float64 {
-						slices.Sort(list)
-						return float64(3*n*repeat) / float64(list[len(list)/2])
-					}
-					b.ReportMetric(rate(own), "GB/s")
-					b.ReportMetric(rate(own)/rate(reference), "x-triad")
-				})
 			}
 		}
 	}
+}
+
+func benchmark(b *testing.B, f Func, vectors [3][]byte, n int) {
+	x, y, z := vectors[0][:n], vectors[1][:n], vectors[2][:n]
+	piece := min(n, benchmarkPiece)
+	triad := streamTriad()
+	var times, triadTimes []time.Duration
+	for at := 0; b.Loop(); at = (at + piece) % n {
+		far := (at + n/2/piece*piece) % n // not in a cache because of f
+		start := time.Now()
+		for range benchmarkPiece / piece {
+			f(x[at:at+piece], y[at:at+piece], x[at:at+piece])
+		}
+		middle := time.Now()
+		for range benchmarkPiece / piece {
+			triad(z[far:far+piece], x[far:far+piece], y[far:far+piece])
+		}
+		times, triadTimes = append(times, middle.Sub(start)), append(triadTimes, time.Since(middle))
+	}
+	rate := func(times []time.Duration) float64 {
+		slices.Sort(times)
+		return 3 * benchmarkPiece / float64(times[len(times)/2])
+	}
+	b.ReportMetric(rate(times), "GB/s")
+	b.ReportMetric(rate(times)/rate(triadTimes), "x-triad")
 }

@@ -3,14 +3,14 @@ package op
 import "golang.org/x/sys/cpu"
 
 // supportedKernels returns the tables of kernels that the processor supports, the fastest first.
-func supportedKernels() (tables []*kernelTable) {
-	if cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ {
-		tables = append(tables, &avx512Kernels)
+func supportedKernels() []*kernelTable {
+	switch x86 := cpu.X86; {
+	case x86.HasAVX2 && x86.HasAVX512VL && x86.HasAVX512DQ:
+		return []*kernelTable{&avx512Kernels, &avx2Kernels}
+	case x86.HasAVX2:
+		return []*kernelTable{&avx2Kernels}
 	}
-	if cpu.X86.HasAVX2 {
-		tables = append(tables, &avx2Kernels)
-	}
-	return tables
+	return nil
 }
 
 // avx512Kernels has the operations for which AVX2 has no instruction.
@@ -67,8 +67,8 @@ var avx2Kernels = kernelTable{
 	},
 }
 
-// The following functions are implemented in kernel_amd64.s. An Int in a name stands for signed and unsigned integers,
-// except for those of max and min.
+// The following functions are implemented in kernel_amd64.s. Functions for Int also apply to unsigned integers, except
+// max and min.
 
 func sumInt8(result, left, right *byte, n int)
 func sumInt16(result, left, right *byte, n int)

@@ -1,11 +1,11 @@
 #include "textflag.h"
 
-// Each function is KERNEL with two macros: INIT sets the constants in Y14 and Y15, and OP(A, B, T) sets A = A ∘ B with
-// the temporary register T.
+// Each function consists of KERNEL with two macros: INIT sets the constants in Y14 and Y15, and OP(A, B, T) sets
+// A = A ∘ B and overwrites B, T and Y13.
 //
-// KERNEL computes the last 32 bytes first and stores them last, because its loops may end beyond their beginning, and
-// result may be left or right. n is at least 32. AX is the offset of the next vector, CX of the last one, and BX of the
-// last one with which a group of four can begin.
+// A vector is 32 bytes. The last one may overlap the one before it, and result may be left or right, so KERNEL computes
+// the last vector before its loops, and stores it after them. AX is the offset of the next vector, CX the offset of the
+// last one, and BX the greatest offset at which four vectors can begin.
 #define KERNEL(INIT, OP) \
 	MOVQ    result+0(FP), DI;      \
 	MOVQ    left+8(FP), SI;        \

@@ -203,3 +203,17 @@ func FuzzKernels(f *testing.F) {
 		}
 	})
 }
+
+func TestTriad(t *testing.T) {
+	left, right := make([]byte, 1000), make([]byte, 1000)
+	for i := range 125 {
+		binary.LittleEndian.PutUint64(left[8*i:], math.Float64bits(float64(i)))
+		binary.LittleEndian.PutUint64(right[8*i:], math.Float64bits(float64(i*i)))
+	}
+	result, want := make([]byte, 1000), make([]byte, 1000)
+	streamTriad()(result, left, right)
+	triadLoop(want, left, right)
+	if !bytes.Equal(result, want) {
+		t.Error("the loops differ")
+	}
+}

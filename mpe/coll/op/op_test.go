@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -269,40 +268,5 @@ func TestNoAllocation(t *testing.T) {
 	a, b := make([]byte, 801), make([]byte, 801)
 	if n := testing.AllocsPerRun(10, func() { f(a, b, a); f(a[1:], b[1:], a[1:]) }); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-// plain is the baseline of the benchmarks.
-func plain[T number](result, left, right []T) {
-	for i, x := range left[:len(result)] {
-		result[i] = x + right[i]
-	}
-}
-
-func BenchmarkSum(b *testing.B) {
-	f32, _ := Lookup(Sum, Float32)
-	f64, _ := Lookup(Sum, Float64)
-	i32, _ := Lookup(Sum, Int32)
-	i8, _ := Lookup(Sum, Int8)
-	band, _ := Lookup(BAnd, Int8)
-	maxf, _ := Lookup(Max, Float64)
-	for _, c := range []struct {
-		name string
-		f    Func
-	}{
-		{"float32", f32}, {"float32-plain", elementwise(plain[float32])}, {"float64", f64},
-		{"float64-plain", elementwise(plain[float64])},
-		{"int32", i32}, {"int32-plain", elementwise(plain[int32])}, {"int8", i8}, {"int8-plain", elementwise(plain[int8])},
-		{"band", band}, {"max-float64", maxf},
-	} {
-		for _, n := range []int{64, 16384} {
-			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
-				x, y := make([]byte, n), make([]byte, n)
-				b.SetBytes(int64(n))
-				for b.Loop() {
-					c.f(x, y, x)
-				}
-			})
-		}
 	}
 }
