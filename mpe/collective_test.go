@@ -106,7 +106,7 @@ func operate(t *testing.T, c *cluster, a *coll.Algorithm, of op.Op, typ op.Type,
 			want = bytes.Clone(send)
 		} else { // want = want ∘ send
 			next := bytes.Clone(send)
-			f(next, want)
+			f(next, want, next)
 			want = next
 		}
 		wants[r] = want

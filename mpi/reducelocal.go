@@ -22,7 +22,7 @@ func ReduceLocal(in, inout Buffer, op Op) error {
 		if err != nil {
 			return x.call.error(ErrOp, err)
 		}
-		f(b, a)
+		f(b, a, b)
 	}
 	x.unpackReceived()
 	return nil

@@ -213,7 +213,7 @@ func (o *round) reduce() error {
 		if err != nil {
 			return err
 		}
-		f = func(in, inout []byte) error { builtin(inout, in); return nil }
+		f = func(in, inout []byte) error { builtin(inout, in, inout); return nil }
 	}
 	last := len(o.blocks) - size
 	copy(o.result, o.blocks[last+o.skip:])

@@ -1,9 +1,9 @@
 package coll
 
-// allreduceShared is Allreduce through shared buffers, for short vectors: each rank combines the vectors of all
-// ranks.
+// allreduceShared is Allreduce through shared buffers, for short vectors or two ranks: each rank combines the vectors
+// of all ranks.
 //
-//	T = α + n·β + p·n·γ
+//	T = α + n·β + p·n·γ; with two ranks, α + n·(β + γ)
 var allreduceShared = &Algorithm{
 	Name:        "shared",
 	Source:      sharedSource,
@@ -14,12 +14,10 @@ var allreduceShared = &Algorithm{
 			s.copy(k.loc, c.inputLoc().offset(k.off), k.n)
 			s.publish()
 			s.await(AllRanks, k.number+1)
-			s.combineAll(c.Ranks-1, k.loc, Loc{RecvBuf, k.off}, k.n)
+			s.combineAll(c.Rank, c.Ranks-1, k.loc, c.inputLoc().offset(k.off), Loc{RecvBuf, k.off}, k.n)
 		})
 	},
-	cost: func(c *Call) Cost {
-		return Cost{Rounds: 1, Bytes: c.Bytes, Reduced: c.Ranks * c.Bytes}
-	},
+	cost: func(c *Call) Cost { return costOfCombining(c.Ranks, c.Bytes) },
 }
 
 // allreduceSharedBlocks is Allreduce through shared buffers, for long vectors: each rank combines its block of all

@@ -2,7 +2,7 @@ package coll
 
 // reduceShared is Reduce through shared buffers: the root combines the vectors of all ranks.
 //
-//	T = α + n·β + p·n·γ
+//	T = α + n·β + p·n·γ; with two ranks, α + n·(β + γ)
 var reduceShared = &Algorithm{
 	Name:        "shared",
 	Source:      sharedSource,
@@ -13,21 +13,22 @@ var reduceShared = &Algorithm{
 			if call.Rank != call.Root {
 				schedule.await(call.Root, k.number-1) // the root has read chunk number−2
 			}
-			schedule.copy(k.loc, call.inputLoc().offset(k.off), k.n)
+			input := call.inputLoc().offset(k.off)
+			if call.Rank != call.Root || call.Rank < call.Ranks-2 { // combineAll reads the input of the last two itself
+				schedule.copy(k.loc, input, k.n)
+			}
 			if call.Rank != call.Root {
 				schedule.publish()
 				return
 			}
 			schedule.await(AllRanks, k.number+1)
-			schedule.combineAll(call.Ranks-1, k.loc, Loc{RecvBuf, k.off}, k.n)
+			schedule.combineAll(call.Rank, call.Ranks-1, k.loc, input, Loc{RecvBuf, k.off}, k.n)
 			if k.isReused() {
 				schedule.publish()
 			}
 		})
 	},
-	cost: func(c *Call) Cost {
-		return Cost{Rounds: 1, Bytes: c.Bytes, Reduced: c.Ranks * c.Bytes}
-	},
+	cost: allreduceShared.cost,
 }
 
 // reduceSharedBlocks is Reduce through shared buffers, for long vectors: each rank combines its block of all

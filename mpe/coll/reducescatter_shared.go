@@ -14,7 +14,8 @@ var reduceScatterShared = &Algorithm{
 			s.pack(k.loc, c.inputLoc().offset(k.off), k.n, c.Ranks, c.Bytes)
 			s.publish()
 			s.await(AllRanks, k.number+1)
-			s.combineAll(c.Ranks-1, k.loc.offset(c.Rank*k.n), Loc{RecvBuf, k.off}, k.n)
+			own := c.inputLoc().offset(c.Rank*c.Bytes + k.off)
+			s.combineAll(c.Rank, c.Ranks-1, k.loc.offset(c.Rank*k.n), own, Loc{RecvBuf, k.off}, k.n)
 		})
 	},
 	cost: func(c *Call) Cost {

@@ -28,12 +28,12 @@ var exscanShared = &Algorithm{
 
 // combineBefore publishes the caller's contribution, and combines the contributions of ranks 0 to last, if any.
 func (c *Call) combineBefore(schedule *Schedule, k chunk, last int) {
-	if c.Collective == Scan || c.Rank < c.Ranks-1 { // no rank reads the last rank's vector
+	if c.Rank < c.Ranks-1 { // no rank reads the last rank's vector
 		schedule.copy(k.loc, c.inputLoc().offset(k.off), k.n)
 	}
 	schedule.publish()
 	schedule.await(AllRanks, k.number+1)
 	if last >= 0 {
-		schedule.combineAll(last, k.loc, Loc{RecvBuf, k.off}, k.n)
+		schedule.combineAll(c.Rank, last, k.loc, c.inputLoc().offset(k.off), Loc{RecvBuf, k.off}, k.n)
 	}
 }

@@ -78,6 +78,13 @@ func (s *Schedule) read(rank int, from, into Loc, n int) {
 	s.add(Step{Kind: StepCopy, Peer: rank, From: from, Into: into, Len: n}, nil)
 }
 
+// reducePair sets into = left ∘ right, one of which is in a rank's shared buffer.
+func (s *Schedule) reducePair(rank int, left, right, into Loc, n int) {
+	if n > 0 {
+		s.add(Step{Kind: StepReduce, Peer: rank, From: left, With: right, Into: into, Len: n}, nil)
+	}
+}
+
 // reduceFrom sets into = from ∘ into, where from is in a rank's shared buffer.
 func (s *Schedule) reduceFrom(rank int, from, into Loc, n int) {
 	if n > 0 {
@@ -86,10 +93,25 @@ func (s *Schedule) reduceFrom(rank int, from, into Loc, n int) {
 }
 
 // combineAll combines the contributions of ranks 0 to last, at from in their shared buffers, and stores the result at
-// into. It begins with rank last, so that operands are in rank order and all ranks compute the same bits.
-func (s *Schedule) combineAll(last int, from, into Loc, n int) {
-	s.read(last, from, into, n)
-	for r := last - 1; r >= 0; r-- {
+// into. It begins with rank last, so that operands are in rank order and all ranks compute the same bits. If the caller
+// is one of the last two ranks, combineAll reads its contribution at own rather than in its shared buffer, and combines
+// the two without a copy.
+func (s *Schedule) combineAll(caller, last int, from, own, into Loc, n int) {
+	next := last - 2
+	switch {
+	case last > 0 && caller == last:
+		s.reducePair(last-1, from, own, into, n)
+	case caller == last-1:
+		s.reducePair(last, own, from, into, n)
+	case caller == last: // it is rank 0
+		if own != into {
+			s.copy(into, own, n)
+		}
+	default:
+		s.read(last, from, into, n)
+		next = last - 1
+	}
+	for r := next; r >= 0; r-- {
 		s.reduceFrom(r, from, into, n)
 	}
 }
@@ -119,6 +141,16 @@ func (c *Call) copyBlocks(schedule *Schedule, k chunk) {
 			schedule.read(r, k.loc.offset(lo), Loc{RecvBuf, k.off + lo}, hi-lo)
 		}
 	}
+}
+
+// costOfCombining is the cost of algorithms in which each rank copies n bytes to its shared buffer, and then combines n
+// bytes of all ranks. Reading the first operand costs as much as combining, except with two ranks.
+func costOfCombining(ranks, n int) Cost {
+	cost := Cost{Rounds: 1, Bytes: n, Reduced: ranks * n}
+	if ranks == 2 {
+		cost.Reduced = n
+	}
+	return cost
 }
 
 const sharedSource = "Graham, Shipman, MPI Support for Multi-core Architectures: Optimized Shared Memory Collectives " +

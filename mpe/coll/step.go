@@ -13,8 +13,8 @@ const (
 	StepForward
 	// StepCopy copies Len bytes from From to Into.
 	StepCopy
-	// StepReduce sets Into = From ∘ Into. If the order of operands matters, From is therefore the contribution of
-	// lower ranks, as in the reduction functions of MPI users (invec, inoutvec).
+	// StepReduce sets Into = From ∘ With, or Into = From ∘ Into if With is not set. If the order of operands matters, From
+	// is therefore the contribution of lower ranks, as in the reduction functions of MPI users (invec, inoutvec).
 	StepReduce
 	// StepReduceRight sets Into = Into ∘ From. From must be scratch, and its content is undefined afterwards, because a
 	// user function stores its result there first.
@@ -55,7 +55,7 @@ const (
 	// arbitrary bytes, and discards received bytes.
 	Blank
 	// Shared is memory of a rank that the other ranks on its host can read: Call.Shared bytes with undefined initial
-	// content. A step writes to the rank's own buffer, and reads the buffer of rank Peer.
+	// content. A step writes to the rank's own buffer, and reads From or With in the buffer of rank Peer.
 	Shared
 )
 
@@ -89,6 +89,8 @@ type Step struct {
 	// Peer and To are ranks.
 	Peer, To   int
 	From, Into Loc
+	// With is set only in steps that read a shared buffer.
+	With Loc
 	// Len and Piece are in bytes. A StepSend or StepRecv with a Piece is the first or last step of a flow, which other
 	// ranks forward. A flow synchronizes itself: each rank announces it to the next rank as soon as its step begins,
 	// and clears the previous rank to send when its own receive is posted and the next rank has cleared it. Therefore

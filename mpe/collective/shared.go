@@ -521,39 +521,48 @@ func (x *Execution) mustAwait(member int, until uint64) bool {
 // copyShared copies or combines the bytes of a step. It returns an error if it cannot access them.
 func (x *Execution) copyShared(step *coll.Step) error {
 	s := x.sharedCall
+	var theirs []byte
+	if (step.From.Buf == coll.Shared || step.With.Buf == coll.Shared) && step.Peer != s.self {
+		rank := s.members[step.Peer]
+		slot, of := s.buffers.View(rank, s.slot)
+		defer s.buffers.Release(rank)
+		if of != s.epoch {
+			return fmt.Errorf("rank %d: %w", rank, errReplaced)
+		}
+		theirs = s.halfOf(slot)
+	}
 	reads, writes := step.Extents()
 	into, err := x.bytesAt(step.Into, writes)
 	if err != nil {
 		return err
 	}
-	if step.From.Buf != coll.Shared || step.Peer == s.self {
-		from, err := x.bytesAt(step.From, reads)
-		if err == nil {
-			x.copyStep(step, into, from)
-		}
+	from, err := x.operand(step.From, reads, theirs)
+	if err != nil {
 		return err
 	}
-	rank := s.members[step.Peer]
-	slot, of := s.buffers.View(rank, s.slot)
-	defer s.buffers.Release(rank)
-	if of != s.epoch {
-		return fmt.Errorf("rank %d: %w", rank, errReplaced)
+	switch step.Kind {
+	case coll.StepPack:
+		step.Pack(into, from)
+	case coll.StepCopy:
+		copy(into, from)
+	default:
+		with := into
+		if step.With.Buf != 0 {
+			if with, err = x.operand(step.With, reads, theirs); err != nil {
+				return err
+			}
+		}
+		x.reduce(into, from, with) // calls with a user function never use shared buffers
 	}
-	from, err := x.subslice(s.halfOf(slot), step.From, reads)
-	if err == nil {
-		x.copyStep(step, into, from)
-	}
-	return err
+	return nil
 }
 
-// copyStep packs, copies or combines bytes. Its call of combine cannot fail, because calls with a user function never
-// use shared buffers.
-func (x *Execution) copyStep(step *coll.Step, into, from []byte) {
-	if step.Kind == coll.StepPack {
-		step.Pack(into, from)
-		return
+// operand returns n bytes that a step reads. theirs is the other rank's shared buffer that the step reads, or nil.
+func (x *Execution) operand(at coll.Loc, n int, theirs []byte) ([]byte, error) {
+	if at.Buf == coll.Shared && theirs != nil {
+		return x.subslice(theirs, at, n)
 	}
-	_ = x.combine(step.Kind, into, from)
+	return x.bytesAt(at, n)
 }
 
 // halfOf returns the half of a slot that the call uses.

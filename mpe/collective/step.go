@@ -169,24 +169,21 @@ func (x *Execution) runLocal(step *localStep) {
 
 // combine combines or copies the bytes of a step. It returns an error only if the user function does.
 func (x *Execution) combine(kind coll.Kind, into, from []byte) error {
-	switch kind {
-	case coll.StepReduce:
-		return x.apply(from, into)
-	case coll.StepReduceRight: // from = into ∘ from; from may be overwritten
-		if err := x.apply(into, from); err != nil {
+	switch {
+	case kind == coll.StepCopy:
+		copy(into, from)
+	case kind == coll.StepReduce && x.User != nil:
+		return x.User(from, into)
+	case kind == coll.StepReduce:
+		x.reduce(into, from, into)
+	case x.User == nil:
+		x.reduce(into, into, from)
+	default: // a user function stores its result in from, which may be overwritten
+		if err := x.User(into, from); err != nil {
 			return err
 		}
+		copy(into, from)
 	}
-	copy(into, from)
-	return nil
-}
-
-// apply applies the reduction operation: inout = in ∘ inout.
-func (x *Execution) apply(in, inout []byte) error {
-	if x.User != nil {
-		return x.User(in, inout)
-	}
-	x.reduce(inout, in)
 	return nil
 }
 

@@ -98,7 +98,7 @@ func (x *fakeCall) prepare() error {
 		if err != nil {
 			return err
 		}
-		x.reduce = func(in, inout []byte) error { f(inout, in); return nil }
+		x.reduce = func(in, inout []byte) error { f(inout, in, inout); return nil }
 	}
 	x.scratch, x.progress = make([]byte, schedule.Scratch), new(coll.Progress)
 	x.progress.Begin(schedule)

@@ -250,9 +250,9 @@ func TestDefault(t *testing.T) {
 		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 172<<10 + 1, Flows: true},
 			"scatter-allgather"},
 		{choice.Network, coll.Call{Collective: coll.Bcast, Ranks: 16, Bytes: 448<<10 + 1, Flows: true}, "atomic:8KiB"},
-		{choice.Network, coll.Call{Collective: coll.Reduce, Ranks: 16, Bytes: 27136}, "binomial"},
-		{choice.Network, coll.Call{Collective: coll.Reduce, Ranks: 16, Bytes: 27137}, "rabenseifner"},
-		{choice.Network, coll.Call{Collective: coll.Allreduce, Ranks: 3, Bytes: 10<<10 + 1}, "ring"},
+		{choice.Network, coll.Call{Collective: coll.Reduce, Ranks: 16, Bytes: 40 << 10}, "binomial"},
+		{choice.Network, coll.Call{Collective: coll.Reduce, Ranks: 16, Bytes: 40<<10 + 1}, "rabenseifner"},
+		{choice.Network, coll.Call{Collective: coll.Allreduce, Ranks: 3, Bytes: 14<<10 + 1}, "ring"},
 		{choice.Network, coll.Call{Collective: coll.Alltoall, Ranks: 8, Bytes: 19968}, "bruck"},
 	} {
 		if got := choice.Default().Choose(x.class, &x.call); got.String() != x.want {

@@ -1,6 +1,7 @@
 package collcheck
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
@@ -74,16 +75,14 @@ func (m *dataMemory) move(fromRank int, from coll.Loc, rank int, into coll.Loc, 
 // reduce combines step.From of one rank with step.Into of another. In a StepReduceRight, the operands are exchanged,
 // for operations that are not commutative; the contents of From are then lost.
 func (m *dataMemory) reduce(fromRank, rank int, step *coll.Step) error {
-	from, err := m.view(fromRank, step.From, step.Len)
-	if err != nil {
-		return err
-	}
-	into, err := m.view(rank, step.Into, step.Len)
+	from, with, into, err := operands(m.view, fromRank, rank, step)
 	if err != nil {
 		return err
 	}
 	if step.Kind == coll.StepReduce {
-		m.op(into, from)
+		result := bytes.Clone(with)
+		m.op(result, from)
+		copy(into, result)
 		return nil
 	}
 	m.op(from, into) // from = into ∘ from

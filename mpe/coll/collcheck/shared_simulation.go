@@ -116,10 +116,12 @@ func (w *sharedSimulation) step(p *sharer, s *coll.Step) error {
 	}
 	from := p.rank
 	reads, writes := s.Extents()
-	if s.From.Buf == coll.Shared {
-		from = s.Peer
-		if err := w.reads(p, w.ranks[from], s.From.Off, reads); err != nil {
-			return err
+	for _, at := range []coll.Loc{s.From, s.With} {
+		if at.Buf == coll.Shared {
+			from = s.Peer
+			if err := w.reads(p, w.ranks[from], at.Off, reads); err != nil {
+				return err
+			}
 		}
 	}
 	if s.Into.Buf == coll.Shared {

@@ -15,6 +15,28 @@ type memory interface {
 	reduce(fromRank, rank int, s *coll.Step) error
 }
 
+// operands returns the bytes of a reduction: both operands and the result. fromRank is the rank whose shared buffer the
+// step reads, or the rank itself.
+func operands[T any](view func(rank int, at coll.Loc, n int) ([]T, error), fromRank, rank int, step *coll.Step) (from,
+	with, into []T, err error) {
+	operand := func(at coll.Loc) ([]T, error) {
+		if at.Buf == coll.Shared {
+			return view(fromRank, at, step.Len)
+		}
+		return view(rank, at, step.Len)
+	}
+	if from, err = operand(step.From); err != nil {
+		return nil, nil, nil, err
+	}
+	if into, err = view(rank, step.Into, step.Len); err != nil {
+		return nil, nil, nil, err
+	}
+	if with = into; step.With.Buf != 0 {
+		with, err = operand(step.With)
+	}
+	return from, with, into, err
+}
+
 // clock is a time, counted separately for α, β and γ.
 type clock [3]int
 

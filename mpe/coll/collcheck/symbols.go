@@ -147,11 +147,7 @@ func (m *symbols) move(fromRank int, from coll.Loc, rank int, into coll.Loc, n i
 // reduce implements memory. Two bytes may be combined only if they are the same byte of the contributions of disjoint
 // sets of ranks.
 func (m *symbols) reduce(fromRank, rank int, step *coll.Step) error {
-	from, err := m.view(fromRank, step.From, step.Len)
-	if err != nil {
-		return err
-	}
-	into, err := m.view(rank, step.Into, step.Len)
+	from, with, into, err := operands(m.view, fromRank, rank, step)
 	if err != nil {
 		return err
 	}
@@ -163,7 +159,7 @@ func (m *symbols) reduce(fromRank, rank int, step *coll.Step) error {
 		return fmt.Errorf("%d bytes are not whole elements", step.Len)
 	}
 	for i := range into {
-		a, b := from[i], into[i]
+		a, b := from[i], with[i]
 		switch {
 		case a.set == 0 || b.set == 0:
 			return errUnwritten
@@ -178,7 +174,7 @@ func (m *symbols) reduce(fromRank, rank int, step *coll.Step) error {
 		if err != nil {
 			return err
 		}
-		into[i].set = set
+		into[i] = symbol{set: set, elem: a.elem}
 	}
 	return nil
 }

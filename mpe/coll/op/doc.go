@@ -6,9 +6,17 @@
 //
 // # Results
 //
-// Each element is computed separately, as inout[i] = in[i] ∘ inout[i], in this order of operands, with one rounding per
-// operation to the element's type. The bits of a result therefore depend only on the order in which a schedule
+// Each element is computed separately, as result[i] = left[i] ∘ right[i], with one rounding per operation to the
+// element's type. The bits of a result therefore depend only on the order in which a schedule
 // combines, and not on lengths or on the unrolling of loops. Integers wrap around. MAX and MIN of floats are Go's max
 // and min: a NaN on either side gives a NaN, and −0 is less than +0. The logical operations return 1 and 0. MAXLOC and
 // MINLOC take the smaller index of equal values; a NaN loses to any other value.
+//
+// # Vector instructions
+//
+// Loops in Go define the results. On amd64, if the processor has AVX2, kernels in assembly give the same bits for the
+// integer and float types, and for sums of complex numbers. Registers have 256 bits: with 512 bits, a sum was 1.5 times
+// as fast in the L1 cache, no faster in the L2 cache, and slower in memory. AVX-512 is used for products, MAX and MIN of
+// 64-bit integers, for which AVX2 has no instructions. On other architectures, such as arm64, the loops are used: they
+// process eight elements or 64 bits per iteration, without assembly that the project cannot run.
 package op

@@ -18,24 +18,26 @@ func locationFunc[T scalar](o Op) Func {
 
 // greatestAt implements MaxLoc. Of equal values, the lower index is the result, as MPI requires. A number takes
 // precedence over NaN.
-func greatestAt[T scalar](inout, in []pair[T]) {
-	for i, x := range in[:len(inout)] {
-		y := &inout[i]
+func greatestAt[T scalar](result, left, right []pair[T]) {
+	for i, x := range left[:len(result)] {
+		y := right[i]
 		if x.value > y.value || y.value != y.value && x.value == x.value ||
 			equalOrNaN(x.value, y.value) && x.index < y.index {
-			y.value, y.index = x.value, x.index
+			y = x
 		}
+		result[i].value, result[i].index = y.value, y.index
 	}
 }
 
 // leastAt implements MinLoc, with the same rules.
-func leastAt[T scalar](inout, in []pair[T]) {
-	for i, x := range in[:len(inout)] {
-		y := &inout[i]
+func leastAt[T scalar](result, left, right []pair[T]) {
+	for i, x := range left[:len(result)] {
+		y := right[i]
 		if x.value < y.value || y.value != y.value && x.value == x.value ||
 			equalOrNaN(x.value, y.value) && x.index < y.index {
-			y.value, y.index = x.value, x.index
+			y = x
 		}
+		result[i].value, result[i].index = y.value, y.index
 	}
 }
 

@@ -86,9 +86,9 @@ func (t Type) Size() int {
 	return types[t].size
 }
 
-// Func combines two vectors element by element: inout = in ∘ inout. Bytes beyond the shorter vector, or beyond the last
-// whole element, remain unchanged. The two vectors must be identical or must not overlap.
-type Func func(inout, in []byte)
+// Func combines two vectors element by element: result = left ∘ right. It leaves the bytes of result beyond the shortest
+// vector, or beyond the last whole element, unchanged. Any two of the vectors must be identical or must not overlap.
+type Func func(result, left, right []byte)
 
 // ErrUndefined is returned when MPI does not define the operation for the type.
 var ErrUndefined = errors.New("operation is not defined for the type")
@@ -110,17 +110,56 @@ func Lookup(o Op, t Type) (Func, error) {
 // up its function.
 var functions = func() (all [Float64Loc + 1][MinLoc + 1]Func) {
 	for o := Sum; o <= MinLoc; o++ {
-		for t, f := range map[Type]Func{
-			Int8: integerFunc[int8](o), Int16: integerFunc[int16](o), Int32: integerFunc[int32](o), Int64: integerFunc[int64](o),
-			Uint8: integerFunc[uint8](o), Uint16: integerFunc[uint16](o), Uint32: integerFunc[uint32](o),
-			Uint64:  integerFunc[uint64](o),
-			Float32: orderedFunc[float32](o), Float64: orderedFunc[float64](o),
-			Complex64: numberFunc[complex64](o), Complex128: numberFunc[complex128](o),
-			Int16Loc: locationFunc[int16](o), Int32Loc: locationFunc[int32](o), Int64Loc: locationFunc[int64](o),
-			Float32Loc: locationFunc[float32](o), Float64Loc: locationFunc[float64](o),
-		} {
-			all[t][o] = f
+		for t := Int8; t <= Float64Loc; t++ {
+			all[t][o] = loopFunc(o, t)
+			for _, table := range supportedKernels() {
+				if k := table.lookup(o, t); k != nil {
+					all[t][o] = k.combine(all[t][o], t.Size())
+					break
+				}
+			}
 		}
 	}
 	return all
 }()
+
+// loopFunc returns the function that is written in Go, or nil if MPI does not define the operation for the type.
+func loopFunc(o Op, t Type) Func {
+	switch t {
+	case Int8:
+		return integerFunc[int8](o)
+	case Int16:
+		return integerFunc[int16](o)
+	case Int32:
+		return integerFunc[int32](o)
+	case Int64:
+		return integerFunc[int64](o)
+	case Uint8:
+		return integerFunc[uint8](o)
+	case Uint16:
+		return integerFunc[uint16](o)
+	case Uint32:
+		return integerFunc[uint32](o)
+	case Uint64:
+		return integerFunc[uint64](o)
+	case Float32:
+		return orderedFunc[float32](o)
+	case Float64:
+		return orderedFunc[float64](o)
+	case Complex64:
+		return numberFunc[complex64](o)
+	case Complex128:
+		return numberFunc[complex128](o)
+	case Int16Loc:
+		return locationFunc[int16](o)
+	case Int32Loc:
+		return locationFunc[int32](o)
+	case Int64Loc:
+		return locationFunc[int64](o)
+	case Float32Loc:
+		return locationFunc[float32](o)
+	case Float64Loc:
+		return locationFunc[float64](o)
+	}
+	return nil
+}

@@ -18,16 +18,16 @@ type number interface {
 }
 
 // elementwise returns a Func that applies f to the elements. It copies unaligned memory through aligned buffers.
-func elementwise[T any](f func(inout, in []T)) Func {
-	return func(inout, in []byte) {
+func elementwise[T any](f func(result, left, right []T)) Func {
+	return func(result, left, right []byte) {
 		var zero T
 		size := int(unsafe.Sizeof(zero))
-		n := min(len(inout), len(in)) / size
+		n := min(len(result), len(left), len(right)) / size
 		if n == 0 {
 			return
 		}
-		if aligned[T](inout) && aligned[T](in) {
-			f(unsafe.Slice((*T)(unsafe.Pointer(&inout[0])), n), unsafe.Slice((*T)(unsafe.Pointer(&in[0])), n))
+		if aligned[T](result) && aligned[T](left) && aligned[T](right) {
+			f(elements[T](result, n), elements[T](left, n), elements[T](right, n))
 			return
 		}
 		var a, b [32]T
@@ -35,11 +35,11 @@ func elementwise[T any](f func(inout, in []T)) Func {
 			m := min(n, len(a))
 			x := unsafe.Slice((*byte)(unsafe.Pointer(&a)), m*size)
 			y := unsafe.Slice((*byte)(unsafe.Pointer(&b)), m*size)
-			copy(x, inout)
-			copy(y, in)
-			f(a[:m], b[:m])
-			copy(inout, x)
-			inout, in, n = inout[m*size:], in[m*size:], n-m
+			copy(x, left)
+			copy(y, right)
+			f(a[:m], a[:m], b[:m])
+			copy(result, x)
+			result, left, right, n = result[m*size:], left[m*size:], right[m*size:], n-m
 		}
 	}
 }
@@ -48,6 +48,8 @@ func aligned[T any](b []byte) bool {
 	var zero T
 	return uintptr(unsafe.Pointer(&b[0]))%unsafe.Alignof(zero) == 0
 }
+
+func elements[T any](b []byte, n int) []T { return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), n) }
 
 // numberFunc returns the function for an operation that is defined on all numbers, including complex ones, or nil.
 func numberFunc[T number](o Op) Func {
@@ -89,61 +91,61 @@ func integerFunc[T integer](o Op) Func {
 	case LXor:
 		return elementwise(logicalXor[T])
 	case BAnd:
-		return bitwise(and[uint64], and[uint8])
+		return bitwise(and[uint64], elementwise(and[T]))
 	case BOr:
-		return bitwise(or[uint64], or[uint8])
+		return bitwise(or[uint64], elementwise(or[T]))
 	case BXor:
-		return bitwise(xor[uint64], xor[uint8])
+		return bitwise(xor[uint64], elementwise(xor[T]))
 	}
 	return orderedFunc[T](o)
 }
 
-func sum[T number](inout, in []T) {
-	for len(inout) >= 8 && len(in) >= 8 {
-		a, b := (*[8]T)(inout), (*[8]T)(in)
-		a[0], a[1], a[2], a[3] = b[0]+a[0], b[1]+a[1], b[2]+a[2], b[3]+a[3]
-		a[4], a[5], a[6], a[7] = b[4]+a[4], b[5]+a[5], b[6]+a[6], b[7]+a[7]
-		inout, in = inout[8:], in[8:]
+func sum[T number](result, left, right []T) {
+	for len(result) >= 8 && len(left) >= 8 && len(right) >= 8 {
+		r, a, b := (*[8]T)(result), (*[8]T)(left), (*[8]T)(right)
+		r[0], r[1], r[2], r[3] = a[0]+b[0], a[1]+b[1], a[2]+b[2], a[3]+b[3]
+		r[4], r[5], r[6], r[7] = a[4]+b[4], a[5]+b[5], a[6]+b[6], a[7]+b[7]
+		result, left, right = result[8:], left[8:], right[8:]
 	}
-	for i, x := range in[:len(inout)] {
-		inout[i] = x + inout[i]
+	for i, x := range left[:len(result)] {
+		result[i] = x + right[i]
 	}
 }
 
-func prod[T number](inout, in []T) {
-	for len(inout) >= 8 && len(in) >= 8 {
-		a, b := (*[8]T)(inout), (*[8]T)(in)
-		a[0], a[1], a[2], a[3] = b[0]*a[0], b[1]*a[1], b[2]*a[2], b[3]*a[3]
-		a[4], a[5], a[6], a[7] = b[4]*a[4], b[5]*a[5], b[6]*a[6], b[7]*a[7]
-		inout, in = inout[8:], in[8:]
+func prod[T number](result, left, right []T) {
+	for len(result) >= 8 && len(left) >= 8 && len(right) >= 8 {
+		r, a, b := (*[8]T)(result), (*[8]T)(left), (*[8]T)(right)
+		r[0], r[1], r[2], r[3] = a[0]*b[0], a[1]*b[1], a[2]*b[2], a[3]*b[3]
+		r[4], r[5], r[6], r[7] = a[4]*b[4], a[5]*b[5], a[6]*b[6], a[7]*b[7]
+		result, left, right = result[8:], left[8:], right[8:]
 	}
-	for i, x := range in[:len(inout)] {
-		inout[i] = x * inout[i]
+	for i, x := range left[:len(result)] {
+		result[i] = x * right[i]
 	}
 }
 
 // greatest implements Max. As in Go's max, NaN is greater than any number.
-func greatest[T scalar](inout, in []T) {
-	for len(inout) >= 8 && len(in) >= 8 {
-		a, b := (*[8]T)(inout), (*[8]T)(in)
-		a[0], a[1], a[2], a[3] = max(b[0], a[0]), max(b[1], a[1]), max(b[2], a[2]), max(b[3], a[3])
-		a[4], a[5], a[6], a[7] = max(b[4], a[4]), max(b[5], a[5]), max(b[6], a[6]), max(b[7], a[7])
-		inout, in = inout[8:], in[8:]
+func greatest[T scalar](result, left, right []T) {
+	for len(result) >= 8 && len(left) >= 8 && len(right) >= 8 {
+		r, a, b := (*[8]T)(result), (*[8]T)(left), (*[8]T)(right)
+		r[0], r[1], r[2], r[3] = max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])
+		r[4], r[5], r[6], r[7] = max(a[4], b[4]), max(a[5], b[5]), max(a[6], b[6]), max(a[7], b[7])
+		result, left, right = result[8:], left[8:], right[8:]
 	}
-	for i, x := range in[:len(inout)] {
-		inout[i] = max(x, inout[i])
+	for i, x := range left[:len(result)] {
+		result[i] = max(x, right[i])
 	}
 }
 
 // least implements Min. As in Go's min, NaN is less than any number.
-func least[T scalar](inout, in []T) {
-	for len(inout) >= 8 && len(in) >= 8 {
-		a, b := (*[8]T)(inout), (*[8]T)(in)
-		a[0], a[1], a[2], a[3] = min(b[0], a[0]), min(b[1], a[1]), min(b[2], a[2]), min(b[3], a[3])
-		a[4], a[5], a[6], a[7] = min(b[4], a[4]), min(b[5], a[5]), min(b[6], a[6]), min(b[7], a[7])
-		inout, in = inout[8:], in[8:]
+func least[T scalar](result, left, right []T) {
+	for len(result) >= 8 && len(left) >= 8 && len(right) >= 8 {
+		r, a, b := (*[8]T)(result), (*[8]T)(left), (*[8]T)(right)
+		r[0], r[1], r[2], r[3] = min(a[0], b[0]), min(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
+		r[4], r[5], r[6], r[7] = min(a[4], b[4]), min(a[5], b[5]), min(a[6], b[6]), min(a[7], b[7])
+		result, left, right = result[8:], left[8:], right[8:]
 	}
-	for i, x := range in[:len(inout)] {
-		inout[i] = min(x, inout[i])
+	for i, x := range left[:len(result)] {
+		result[i] = min(x, right[i])
 	}
 }

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package op
+
+func supportedKernels() []*kernelTable { return nil }
