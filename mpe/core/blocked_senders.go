@@ -104,7 +104,7 @@ type BlockedSender struct {
 // refused a message before and no operation of the program has completed since. A completed operation justifies another
 // wait: it may be a message from the peer, or from a rank that knows that the peer has freed memory.
 func (w *BlockedSenders) Register(peer int, now handshake.Instant) (sender *BlockedSender, err error) {
-	p := w.core.peer(peer)
+	p := w.core.peers.at(peer)
 	why := p.fullError()
 	if why == nil || p.refusedAt >= max(w.core.lastEndAt, 1) {
 		return nil, p.noteRefusal(why, now)

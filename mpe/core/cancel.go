@@ -88,7 +88,7 @@ func (e *Core) abortQueued(err error) {
 			e.finish(r, err)
 		}
 	}
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		p.abort(err, false)
 	}
 	for _, pr := range e.Probes.list {

@@ -87,7 +87,7 @@ func (e *Core) Wire(rank int) (collective.Wire, error) {
 	if err := e.CheckRank(rank); err != nil || rank == e.rank {
 		return collective.Wire{}, err
 	}
-	return e.peer(rank).wire, nil
+	return e.peers.at(rank).wire, nil
 }
 
 // WireOf returns the properties of a peer's wire that collective calls depend on, given the results of Device.Peer.
@@ -117,7 +117,7 @@ func (e callEngine) newMessage(message *collective.Message) *Request {
 		kind = OpSend
 	}
 	request := e.effects.NewRequest()
-	request.kind, request.peer, request.p, request.buf, request.message = kind, message.Peer, e.peer(message.Peer),
+	request.kind, request.peer, request.p, request.buf, request.message = kind, message.Peer, e.peers.at(message.Peer),
 		message.Buf, message
 	request.datatype, request.anyDatatype = message.Call.Datatype, message.Call.AnyDatatype
 	if !request.p.limits.NoComms {
@@ -177,7 +177,7 @@ func (e callEngine) WaitError(m *collective.Message, cause error) error {
 
 // HasAnswered implements collective.Engine.
 func (e callEngine) HasAnswered(rank int) bool {
-	p := e.peer(rank)
+	p := e.peers.at(rank)
 	return p == nil || p.packetsIn > 0 || p.extended != nil && p.extended.connected
 }
 
@@ -216,7 +216,7 @@ func (e callEngine) CauseOf(err error) collective.FailureCause {
 // SendInternal implements collective.Engine. It is a no-op for a peer of another profile, which has no communicators,
 // so that such a peer learns of a failed call only by its own deadline.
 func (e callEngine) SendInternal(rank int, comm, tag uint32, payload []byte, o *collective.Ordering) {
-	if x := e.peer(rank).extended; x != nil && e.state != closed {
+	if x := e.peers.at(rank).extended; x != nil && e.state != closed {
 		x.sendInternal(comm, tag, payload, o)
 	}
 }
@@ -244,7 +244,7 @@ func (e callEngine) DiscardStale(comm uint32) {
 }
 
 func (e callEngine) UnsentBytes() (bytes int) {
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		if p.extended != nil {
 			bytes += p.extended.unsentBytes()
 		}

@@ -30,13 +30,9 @@ type Core struct {
 	// the time up to which all received packets had been processed at the last Tick.
 	tickDue        handshake.Instant
 	processedUntil []handshake.Instant
-	// peers holds each peer by rank. It is nil for the local rank, and for a peer of a handshake profile until its first
-	// use (see peer): in a large cluster, most ranks exchange messages with few others. limits holds the limits of each
-	// peer, also before its first use.
-	peers       []*peer
-	limits      []*wireLimits
-	pairActions handshakeActions
-	connActions extendedActions
+	peers          peerTable
+	pairActions    handshakeActions
+	connActions    extendedActions
 	// nextID is the ID of the request posted last.
 	nextID handshake.ID
 	// deadlinePeers holds every peer with a deadline, and perhaps others.
@@ -98,7 +94,7 @@ const (
 func (e *Core) Rank() int { return e.rank }
 
 // Size returns the number of ranks of the cluster.
-func (e *Core) Size() int { return len(e.peers) }
+func (e *Core) Size() int { return len(e.peers.list) }
 
 // Begin starts an event at the time now.
 func (e *Core) Begin(now handshake.Instant) { e.now = now }
@@ -136,7 +132,7 @@ func New(cfg Config, effects Effects) *Core {
 		cfg.Observer = nopObserver{}
 	}
 	core.rank, core.cfg, core.effects, core.tickDue = cfg.Rank, cfg, effects, Never
-	core.peers, core.limits = make([]*peer, len(cfg.Peers)), make([]*wireLimits, len(cfg.Peers))
+	core.peers.init(core, len(cfg.Peers))
 	core.matching.core, core.Probes.core, core.BlockedSenders.core, core.RestingSends.core, core.Reports.core = core,
 		core, core, core, core
 	core.matching.init(cfg.Limits, len(cfg.Peers))
@@ -148,15 +144,15 @@ func New(cfg Config, effects Effects) *Core {
 			continue
 		}
 		if pc.Extended == nil {
-			core.limits[rank] = handshakes.find(&pc.Handshake)
-			core.noTags = core.noTags || core.limits[rank].limits.NoTags
+			core.peers.limits[rank] = handshakes.find(&pc.Handshake)
+			core.noTags = core.noTags || core.peers.limits[rank].limits.NoTags
 			if pc.Keeper != nil {
-				core.peer(rank) // restores its state
+				core.peers.at(rank) // restores its state
 			}
 			continue
 		}
-		p := core.peer(rank)
-		core.limits[rank] = p.wireLimits
+		p := core.peers.at(rank)
+		core.peers.limits[rank] = p.wireLimits
 		if pc.Network.Memory != nil {
 			core.observesMemory = core.observesMemory || core.observes(p)
 		}
@@ -168,30 +164,6 @@ func New(cfg Config, effects Effects) *Core {
 	}
 	core.matching.limits.Unexpected += room
 	return core
-}
-
-// peer returns the peer of the given rank, which it creates if necessary, or nil for the local rank.
-func (e *Core) peer(rank int) *peer {
-	if p := e.peers[rank]; p != nil || rank == e.rank {
-		return p
-	}
-	return e.createPeer(rank)
-}
-
-func (e *Core) createPeer(rank int) *peer {
-	cfg := e.cfg.Peers[rank]
-	cfg.configure(e.rank, rank)
-	e.peers[rank] = newPeer(e, rank, cfg)
-	return e.peers[rank]
-}
-
-// createdPeers yields the peers that have been created, in rank order.
-func (e *Core) createdPeers(yield func(*peer) bool) {
-	for rank := range e.peers {
-		if p := e.peers[rank]; p != nil && !yield(p) {
-			return
-		}
-	}
 }
 
 // ReceiveBatch processes a batch of packets from a network.
@@ -251,10 +223,10 @@ func (e *Core) receiveAll(network int, all *RxPacket) {
 
 // sourcePeer returns the peer that sent a packet, or nil if its address belongs to no peer.
 func (e *Core) sourcePeer(a *RxPacket) *peer {
-	if a.Peer < 0 || a.Peer >= len(e.peers) {
+	if a.Peer < 0 || a.Peer >= len(e.peers.list) {
 		return nil
 	}
-	return e.peer(a.Peer)
+	return e.peers.at(a.Peer)
 }
 
 // touch makes flush process a peer.
@@ -314,7 +286,7 @@ func (e *Core) acceptAll() {
 
 // busy reports whether any peer has data in flight.
 func (e *Core) busy() bool {
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		if p.busy() && !(e.abortsDropped && p.extended != nil && p.extended.hasOnlyAborts()) {
 			return true
 		}
@@ -346,7 +318,7 @@ func (e *Core) DropAborts() {
 // lost.
 func (e *Core) Linger() {
 	e.state = lingering
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		if p.extended != nil { // the other profiles cannot announce a shutdown
 			p.extended.closeSession()
 		}
@@ -357,7 +329,7 @@ func (e *Core) Linger() {
 
 // mustLinger reports whether some peer may still need an answer to a retransmission.
 func (e *Core) mustLinger() bool {
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		if until, ok := p.lingerUntil(); ok && until > e.now {
 			return true
 		}
@@ -376,7 +348,7 @@ func (e *Core) IsIdle() bool {
 // Shutdown is the last phase of closing: it fails all pending operations with ErrClosed.
 func (e *Core) Shutdown() {
 	e.state = closed
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		p.abort(ErrClosed, true)
 	}
 	callEngine{e}.advanceCalls() // also ends calls whose messages are complete
@@ -387,13 +359,13 @@ func (e *Core) Reconfigure(peers []Peer) {
 	if e.state == closed {
 		return
 	}
-	for rank := range e.peers {
-		p, next, cfg := e.peers[rank], &peers[rank], &e.cfg.Peers[rank]
+	for rank := range e.peers.list {
+		p, next, cfg := e.peers.list[rank], &peers[rank], &e.cfg.Peers[rank]
 		if p == nil {
 			if rank == e.rank || cfg.Address == next.Address && cfg.Handshake == next.Handshake {
 				continue
 			}
-			p = e.peer(rank)
+			p = e.peers.at(rank)
 		}
 		p.cfg.Address = next.Address
 		p.reconfigure(next)
@@ -403,7 +375,7 @@ func (e *Core) Reconfigure(peers []Peer) {
 
 // PeerFailed implements Engine.PeerFailed.
 func (e *Core) PeerFailed(rank int, cause error) {
-	p, err := e.peer(rank), &PeerFailedError{Rank: rank, Err: cause}
+	p, err := e.peers.at(rank), &PeerFailedError{Rank: rank, Err: cause}
 	sends, _ := p.pendingLoad()
 	if e.matching.endPosted(rank, err) == 0 && (sends > 0 || p.sendsDone != p.sendsAtAnswer) {
 		p.kernelErr = err
@@ -412,7 +384,7 @@ func (e *Core) PeerFailed(rank int, cause error) {
 
 // Reset implements Engine.Reset. It is a no-op for an extended peer, whose restart is visible as a new session.
 func (e *Core) Reset(rank int) {
-	if l := e.peer(rank).handshake; l != nil {
+	if l := e.peers.at(rank).handshake; l != nil {
 		l.reset()
 	}
 }

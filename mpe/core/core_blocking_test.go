@@ -212,7 +212,7 @@ func (s *Simulated) Transcript() []byte { return s.w.transcript.Sum(nil) }
 // Wedges returns the number of packets sent that would wedge an FPGA.
 func (s *Simulated) Wedges() (n uint64) {
 	for _, e := range s.w.cores {
-		for p := range e.createdPeers {
+		for p := range e.peers.created {
 			if p != nil {
 				n += p.events[state.EventWouldWedge]
 			}

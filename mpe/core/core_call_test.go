@@ -137,7 +137,7 @@ func TestNextProgram(t *testing.T) {
 				t.Errorf("%d bytes: rank %d has %d, not 2", bytes, rank, sum)
 			}
 		}
-		if n := w.cores[1].peer(0).failed; n > 0 { // dropped messages were not for a receive of this program
+		if n := w.cores[1].peers.at(0).failed; n > 0 { // dropped messages were not for a receive of this program
 			t.Errorf("%d bytes: %d receives of rank 1 have failed", bytes, n)
 		}
 		w.run(t, []*Request{w.start(t, 1, Operation{Kind: OpRecv, Peer: 0, Comm: 7, Tag: other, Buf: make([]byte, 4)})})

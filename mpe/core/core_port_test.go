@@ -89,7 +89,7 @@ func (p *port) SendData(peer int, id handshake.ID, header, payload []byte) (hand
 }
 
 func (p *port) sendData(peer int, header, payload []byte) error {
-	shape := p.w.cores[p.rank].peer(peer).cfg.Handshake.Shape
+	shape := p.w.cores[p.rank].peers.at(peer).cfg.Handshake.Shape
 	if p.w.net.stream {
 		p.w.transmit(p.rank, peer, RxHeader, bytes.Clone(header))
 		for len(payload) > 0 {

@@ -70,7 +70,7 @@ func TestStoppedOnSimulatedTime(t *testing.T) {
 			}
 			for w.now < 2*time.Second && w.step() {
 			}
-			if p := w.cores[0].peer(1); p.events[state.EventTimedOut]+p.events[state.EventRetransmitted] > 0 {
+			if p := w.cores[0].peers.at(1); p.events[state.EventTimedOut]+p.events[state.EventRetransmitted] > 0 {
 				t.Errorf("%s, seed %d: something was retransmitted", name, seed)
 			}
 		}

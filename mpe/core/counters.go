@@ -46,7 +46,7 @@ func (e *Core) Depths() (depths state.Depths) {
 		depths.Posted += m.Posted()
 		depths.Unexpected += m.Unexpected()
 	}
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		sends, _ := p.pendingLoad()
 		depths.Sends += sends
 	}
@@ -55,7 +55,7 @@ func (e *Core) Depths() (depths state.Depths) {
 
 // PeerCounters fills in the counters of a peer, and reports whether rank is a peer that has been in use.
 func (e *Core) PeerCounters(c *state.PeerCounters, rank int) bool {
-	p := e.peers[rank]
+	p := e.peers.list[rank]
 	if p == nil {
 		return false
 	}

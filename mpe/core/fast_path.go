@@ -55,20 +55,20 @@ func (l *extendedLink) mustAnnounce(blocking bool, length int) bool {
 // NeedsTime reports whether the driver must call Begin after it sent a message to a peer with a short header. If not,
 // the time of the last event is good enough: nobody observes it, and a tick that sets the message's time is due soon.
 func (e *Core) NeedsTime(peer int) bool {
-	l := e.peer(peer).extended
+	l := e.peers.at(peer).extended
 	return e.observes(l.p) || l.needsTick(l.maxRTO)
 }
 
 // MaySendNow reports whether SendNow can send a message of length bytes: the peer supports short headers, and no
 // Observer is notified of the completion. It needs no lock.
 func (e *Core) MaySendNow(peer, tag, length int) bool {
-	if uint(peer) >= uint(len(e.peers)) || uint64(tag) > math.MaxInt32 {
+	if uint(peer) >= uint(len(e.peers.list)) || uint64(tag) > math.MaxInt32 {
 		return false
 	}
-	if of := e.limits[peer]; of == nil || of.profile != protocol.Extended {
+	if of := e.peers.limits[peer]; of == nil || of.profile != protocol.Extended {
 		return false
 	}
-	l := e.peers[peer].shortLink()
+	l := e.peers.list[peer].shortLink()
 	return l != nil && length <= l.p.uncheckedLen && !e.observes(l.p)
 }
 
@@ -77,7 +77,7 @@ func (e *Core) MaySendNow(peer, tag, length int) bool {
 func (e *Core) SendNow(
 	peer, tag int, comm uint32, buf []byte, datatype protocol.Datatype, blocking bool,
 ) (sent, needsTime bool) {
-	l := e.peer(peer).extended
+	l := e.peers.at(peer).extended
 	if l.mustAnnounce(blocking, len(buf)) || !l.sendShort(buf, comm, int32(tag), datatype) {
 		return false, false
 	}
@@ -89,7 +89,7 @@ func (e *Core) SendNow(
 }
 
 // RecordSendNow updates the state and the counters for a message that SendNow has sent.
-func (e *Core) RecordSendNow(peer int, buf []byte) { e.peer(peer).extended.recordSendNow(buf) }
+func (e *Core) RecordSendNow(peer int, buf []byte) { e.peers.at(peer).extended.recordSendNow(buf) }
 
 func (l *extendedLink) recordSendNow(buf []byte) {
 	l.recordShortSend(buf)

@@ -69,7 +69,7 @@ func TestReceiveShorts(t *testing.T) {
 		{name: "closed", posted: 7, change: func(e *Core, _ *RxPacket) { e.state = closed }},
 		{name: "without shared memory", posted: 7, change: func(e *Core,
 			_ *RxPacket) {
-			e.peer(0).extended.memory = nil
+			e.peers.at(0).extended.memory = nil
 		}},
 		{name: "of another session", posted: 7, change: func(_ *Core, a *RxPacket) { a.Bytes[0]++ }},
 	} {
@@ -121,15 +121,15 @@ func TestMaySendNow(t *testing.T) {
 		{"to no rank", 2, 0, 8, nil, false},
 		{"to a negative rank", -1, 0, 8, nil, false},
 		{"to itself", 0, 0, 8, nil, false},
-		{"the longest", 1, 0, 100, func(e *Core) { e.peer(1).uncheckedLen = 100 }, true},
-		{"too long", 1, 0, 101, func(e *Core) { e.peer(1).uncheckedLen = 100 }, false},
+		{"the longest", 1, 0, 100, func(e *Core) { e.peers.at(1).uncheckedLen = 100 }, true},
+		{"too long", 1, 0, 101, func(e *Core) { e.peers.at(1).uncheckedLen = 100 }, false},
 		{"observed", 1, 0, 8, func(e *Core) { e.observed = true }, false},
-		{"of an unobserved peer", 1, 0, 8, func(e *Core) { e.observed, e.peer(1).cfg.Unobserved = true, true },
+		{"of an unobserved peer", 1, 0, 8, func(e *Core) { e.observed, e.peers.at(1).cfg.Unobserved = true, true },
 			true},
-		{"without shared memory", 1, 0, 8, func(e *Core) { e.peer(1).extended.memory = nil }, false},
+		{"without shared memory", 1, 0, 8, func(e *Core) { e.peers.at(1).extended.memory = nil }, false},
 	} {
-		e, p, l := *sharing, *sharing.peer(1), *sharing.peer(1).extended
-		l.p, p.extended, p.link, p.e, e.peers = &p, &l, &l, &e, []*peer{nil, &p}
+		e, p, l := *sharing, *sharing.peers.at(1), *sharing.peers.at(1).extended
+		l.p, p.extended, p.link, p.e, e.peers.list = &p, &l, &l, &e, []*peer{nil, &p}
 		if tt.change != nil {
 			tt.change(&e)
 		}
@@ -174,7 +174,7 @@ func TestGetAdvertised(t *testing.T) {
 		{name: "over a network", advertised: 9, room: 6, without: true},
 		{name: "not available any more", advertised: 9, room: 6, gone: true},
 	} {
-		l := newCores(t, 1, 2, faults{}, extendedPeer).cores[0].peer(1).extended
+		l := newCores(t, 1, 2, faults{}, extendedPeer).cores[0].peers.at(1).extended
 		memory := &copying{there: !tt.gone}
 		if !tt.without {
 			l.memory = memory
@@ -198,7 +198,7 @@ func TestGetAdvertised(t *testing.T) {
 func TestFetch(t *testing.T) {
 	w := newCores(t, 1, 2, faults{stream: true}, extendedPeer)
 	e := w.cores[0]
-	l := e.peer(1).extended
+	l := e.peers.at(1).extended
 	var header []byte
 	w.trace = func(_ string, d datagram) { // the first part of the message
 		if h, _, defect := protocol.ParseExtendedHeader(d.bytes[:min(len(d.bytes),
@@ -334,14 +334,14 @@ func TestFormsOfPackets(t *testing.T) {
 			if len(w.wire) != 1 {
 				t.Fatalf("%d packets", len(w.wire))
 			}
-			before := w.cores[0].peer(1).bytesIn
+			before := w.cores[0].peers.at(1).bytesIn
 			a := form(w.wire[0].bytes)
 			a.Kind, a.Peer = RxDatagram, 1
 			w.event(0, func(e *Core) { e.ReceiveBatch(0, []RxPacket{a}) })
 			if !r.Done || r.Err != nil || !bytes.Equal(buf, payload) {
 				t.Errorf("%s, %d bytes: over %v, %v, %q", name, length, r.Done, r.Err, buf)
 			}
-			if n := w.cores[0].peer(1).bytesIn - before; n != uint64(head+length) {
+			if n := w.cores[0].peers.at(1).bytesIn - before; n != uint64(head+length) {
 				t.Errorf("%s, %d bytes: %d are counted", name, length, n)
 			}
 		}
@@ -366,7 +366,7 @@ func TestAdvertised(t *testing.T) {
 		a := RxPacket{Kind: RxDatagram, Peer: 1, Bytes: w.wire[0].bytes, Advertised: advertised}
 		w.event(0, func(e *Core) { e.ReceiveBatch(0, []RxPacket{a}) })
 		n := 0
-		for in := range e.peer(1).extended.inbox.each {
+		for in := range e.peers.at(1).extended.inbox.each {
 			if n++; in.advertised != advertised || in.bytes != 50_000 {
 				t.Errorf("%d bytes are advertised as %d, not %d", in.bytes, in.advertised, advertised)
 			}

@@ -21,7 +21,7 @@ type flow struct {
 // and returns later = true: the caller then sends the message once it is complete, without an announcement, because its
 // receiver has promised memory for it.
 func (e callEngine) Forward(recv, send *collective.Message) (later bool, err error) {
-	if x := e.peer(send.Peer).extended; x != nil && x.conn.FitsEager(int64(len(send.Buf))) {
+	if x := e.peers.at(send.Peer).extended; x != nil && x.conn.FitsEager(int64(len(send.Buf))) {
 		return true, e.Start(recv)
 	}
 	f := &flow{minPiece: int64(recv.Piece)}

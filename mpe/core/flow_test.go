@@ -11,7 +11,7 @@ import (
 func TestFlowed(t *testing.T) {
 	const length, piece = 100, 30
 	w := newCores(t, 1, 2, faults{}, extendedPeer)
-	p := w.cores[0].peer(1)
+	p := w.cores[0].peers.at(1)
 	send := func() *Request { return &Request{p: p, buf: make([]byte, length)} }
 	for _, tt := range []struct {
 		name          string

@@ -94,7 +94,7 @@ func (x *matching) deliver(in *inbound) {
 
 // adoptTag gives a message from a peer whose messages carry no tag the tag of its receive.
 func (x *matching) adoptTag(r *Request, in *inbound) {
-	if r.tag != AnyTag && in.source != x.core.rank && x.core.peer(in.source).noTags() {
+	if r.tag != AnyTag && in.source != x.core.rank && x.core.peers.at(in.source).noTags() {
 		in.tag = r.tag
 	}
 }

@@ -251,11 +251,11 @@ func TestSetDestination(t *testing.T) {
 			in.buf = append(e.buffers.get(0), "abcdef"...)
 		}
 		if !tt.local {
-			in.p = e.peer(1)
+			in.p = e.peers.at(1)
 		}
 		r := &Request{buf: bytes.Repeat([]byte("."), tt.room)}
 		e.matching.setDestination(&in, r)
-		p := e.peer(1)
+		p := e.peers.at(1)
 		if string(r.buf) != tt.want || in.ownsBuf || in.recv != r || r.inbound != &in || &in.buf[0] != &r.buf[0] ||
 			e.buffers.freeBytes != tt.buffered {
 			t.Errorf("%s: %q, not %q; %d bytes are held", tt.name, r.buf, tt.want, e.buffers.freeBytes)
@@ -401,7 +401,7 @@ func TestExposed(t *testing.T) {
 		{"a part over a network", faults{}, protocol.ExtHeader{Type: protocol.Data, Length: length},
 			new(Request), false, false, false},
 	} {
-		l := newCores(t, 1, 2, tt.network, extendedPeer).cores[0].peer(1).extended
+		l := newCores(t, 1, 2, tt.network, extendedPeer).cores[0].peers.at(1).extended
 		r := &Request{buf: make([]byte, length)}
 		id := l.outbox.add(r)
 		o := l.outbox.find(id)
@@ -426,7 +426,7 @@ func TestPacketBatches(t *testing.T) {
 	for _, length := range []int{0, 100, 4096, 4097, 60_000} {
 		w := newCores(t, 1, 2, faults{},
 			func(_, _ int) Peer { return Peer{Extended: &extended.Config{MaxPayload: 60_000}} })
-		l := w.cores[0].peer(1).extended
+		l := w.cores[0].peers.at(1).extended
 		id := l.outbox.add(&Request{buf: make([]byte, length)})
 		b := &l.p.e.connActions.batch
 		each := 0 // packets handed over at a time

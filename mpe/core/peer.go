@@ -61,17 +61,6 @@ type peerCounts struct {
 	takenOver, takenOverRemaining uint64
 }
 
-// wireLimits describes what the wire of a peer can carry. It does not change, so that Check can use it without a lock.
-// Peers with the same limits may share it.
-type wireLimits struct {
-	profile protocol.Profile
-	// limits describes what the profile cannot carry. maxLength is the maximum length of a message in bytes. Messages
-	// of up to uncheckedLen bytes need no further check; -1 means that all messages need one.
-	limits       PeerInfo
-	maxLength    int64
-	uncheckedLen int
-}
-
 // link is the interface to a peer's state machine, which depends on the profile. handshakeLink implements it for the
 // cloudfpga and v0.9 profiles, extendedLink for the extended profile. A method that passes an event to the state
 // machine marks the peer as touched, because any event may change the deadline; flush, at the end of the event, then
@@ -121,7 +110,7 @@ type link interface {
 }
 
 func newPeer(e *Core, rank int, cfg Peer) *peer {
-	p := &peer{e: e, rank: rank, cfg: cfg, canPlace: cfg.Network.Places, wireLimits: e.limits[rank]}
+	p := &peer{e: e, rank: rank, cfg: cfg, canPlace: cfg.Network.Places, wireLimits: e.peers.limits[rank]}
 	if cfg.Extended == nil {
 		p.setHandshake(cfg)
 	} else {
@@ -160,8 +149,8 @@ func (p *peer) noTags() bool { return p != nil && p.limits.NoTags }
 
 // CheckRank returns an error that matches ErrRank if rank is not in the cluster.
 func (e *Core) CheckRank(rank int) error {
-	if rank < 0 || rank >= len(e.peers) {
-		return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(e.peers)-1)
+	if rank < 0 || rank >= len(e.peers.list) {
+		return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", rank, ErrRank, len(e.peers.list)-1)
 	}
 	return nil
 }
@@ -233,7 +222,7 @@ func (e *Core) PeerInfo(rank int) (PeerInfo, error) {
 	if rank == e.rank {
 		return PeerInfo{Profile: "self"}, nil
 	}
-	p := e.peer(rank)
+	p := e.peers.at(rank)
 	info := p.limits
 	info.Profile, info.Kind, info.Address = p.profile.String(), string(p.cfg.Kind), p.cfg.Address
 	return info, nil

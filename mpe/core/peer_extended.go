@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	"github.com/zrlmpi/zrlmpid/extended"
@@ -61,10 +60,7 @@ func (p *peer) setExtended(cfg Peer) {
 	l.conn.SetWakeSend(l.wakeSend)
 	timing := l.conn.Config().Timing
 	l.maxRTO, l.ackDelay = timing.MaxRTO, timing.AckDelay
-	p.link, p.extended = l, l
-	maxLength := l.conn.Config().MaxLength
-	p.wireLimits = &wireLimits{profile: protocol.Extended, maxLength: maxLength,
-		uncheckedLen: int(min(maxLength, math.MaxInt))}
+	p.link, p.extended, p.wireLimits = l, l, extendedLimits(l.conn.Config().MaxLength)
 	l.batchBytes = batchBytes
 	if cfg.Network.Reliable && l.memory == nil && l.conn.Config().HeaderChecksum {
 		l.batchBytes = streamBatchBytes

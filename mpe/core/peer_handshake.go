@@ -2,7 +2,6 @@ package core
 
 import (
 	"errors"
-	"math"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/state"
@@ -39,26 +38,6 @@ type handshakeActions struct {
 	one RxPacket
 	// reposts holds receives that must be queued again, because the messages that they matched turned out not to exist.
 	reposts []*Request
-}
-
-// limitsCache holds the limits of handshake links by their profile and whether their peer refuses empty messages.
-type limitsCache map[limitsKey]*wireLimits
-
-type limitsKey struct {
-	profile      protocol.Profile
-	refusesEmpty bool
-}
-
-// find returns the limits of a link.
-func (c limitsCache) find(cfg *handshake.Config) *wireLimits {
-	key := limitsKey{cfg.Profile, cfg.Peer.RefusesEmpty}
-	if c[key] == nil {
-		c[key] = &wireLimits{profile: key.profile, maxLength: math.MaxInt64, uncheckedLen: -1, limits: PeerInfo{
-			Words: true, NoComms: true, NoLength: true, NoTags: key.profile == protocol.CloudFPGA,
-			SmallTags: key.profile != protocol.CloudFPGA, NoEmpty: key.refusesEmpty,
-		}}
-	}
-	return c[key]
 }
 
 // setHandshake prepares the link to a peer that uses the cloudfpga or v0.9 profile.
@@ -233,9 +212,9 @@ func (l *handshakeLink) sentData(bytes int) (wire int) {
 
 // HeaderSent reports the network's result for a packet that Effects.SendHeader queued. DataSent does the same for a
 // DATA message that Effects.SendData did not send at once.
-func (e *Core) HeaderSent(peer int, err error) { e.peer(peer).sendResult(err) }
+func (e *Core) HeaderSent(peer int, err error) { e.peers.at(peer).sendResult(err) }
 func (e *Core) DataSent(peer int, id handshake.ID, err error) {
-	e.peer(peer).handshake.dataSent(e.now, id, err)
+	e.peers.at(peer).handshake.dataSent(e.now, id, err)
 }
 
 // dataSent notes that the network accepted or refused a DATA message at now. The wait for the ACK then begins, unless

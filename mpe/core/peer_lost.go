@@ -142,15 +142,15 @@ func (e *Core) CheckSender(source int, comm uint32) (err error) {
 	case source == e.rank:
 		return nil
 	case source != AnySource:
-		return e.peer(source).deadEnd()
+		return e.peers.at(source).deadEnd()
 	case comm != 0: // other peers than those with dead ends may send there
 		return nil
 	}
-	for rank := range e.peers {
+	for rank := range e.peers.list {
 		if rank == e.rank {
 			continue
 		}
-		why := e.peer(rank).deadEnd()
+		why := e.peers.at(rank).deadEnd()
 		if why == nil {
 			return nil
 		}

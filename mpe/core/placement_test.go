@@ -8,7 +8,7 @@ import (
 
 // expected returns the placement for rank 1 that is set at the end of the current event, and resets it.
 func expected(e *Core) (r *Request, at Placement, moved bool) {
-	l := &e.peer(1).placement
+	l := &e.peers.at(1).placement
 	r, at, moved = l.next.req, l.next.at, l.changed
 	l.next.req, l.next.at, l.changed = nil, Placement{}, false
 	e.pending.placements = e.pending.placements[:0]
@@ -50,7 +50,7 @@ func TestPlaceExtended(t *testing.T) {
 			return Peer{Extended: &extended.Config{MaxPayload: min(payload, 60000)}}
 		})
 		e := w.cores[0]
-		l := e.peer(1).extended
+		l := e.peers.at(1).extended
 		if places := payload >= minPlacement; l.p.canPlace != places {
 			t.Errorf("%s: packets are placed: %v", tt.name, l.p.canPlace)
 		}
@@ -77,7 +77,7 @@ func TestPlaceHandshake(t *testing.T) {
 	e, buf := w.cores[0], make([]byte, bytes)
 	recv := w.start(t, 0, Operation{Kind: OpRecv, Peer: 1, Buf: buf})
 	w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: make([]byte, bytes)})
-	l := e.peer(1).handshake
+	l := e.peers.at(1).handshake
 	offset := int64(0)
 	for offset == 0 {
 		if !w.step() {
@@ -115,7 +115,7 @@ func TestPlacements(t *testing.T) {
 	w.ports[0].place = func(at Placement) { placed = append(placed, at) }
 	w.ports[0].revoke = func(int) { revoked++ }
 	e := w.cores[0]
-	p := e.peer(1)
+	p := e.peers.at(1)
 	first, second := &Request{buf: make([]byte, 8)}, &Request{buf: make([]byte, 16)}
 	check := func(what string, bytes []int, revokes int) {
 		t.Helper()

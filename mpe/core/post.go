@@ -14,7 +14,7 @@ func (e *Core) Init(r *Request, op *Operation) {
 	r.datatype, r.anyDatatype, r.buf = op.Datatype, op.AnyDatatype, op.Buf
 	r.Status.Peer = op.Peer
 	if op.Peer != AnySource {
-		r.p = e.peer(op.Peer)
+		r.p = e.peers.at(op.Peer)
 	}
 }
 
@@ -70,16 +70,16 @@ func (e *Core) startRequest(request *Request, blocking bool) (err error) {
 
 // Check returns an error if the wire cannot carry an operation. It needs no lock.
 func (e *Core) Check(op *Operation) error {
-	if uint(op.Peer) < uint(len(e.peers)) && uint64(op.Tag) <= math.MaxInt32 {
-		if of := e.limits[op.Peer]; of != nil && len(op.Buf) <= of.uncheckedLen {
+	if uint(op.Peer) < uint(len(e.peers.list)) && uint64(op.Tag) <= math.MaxInt32 {
+		if of := e.peers.limits[op.Peer]; of != nil && len(op.Buf) <= of.uncheckedLen {
 			return nil
 		}
 	}
 	recv := op.Kind == OpRecv
 	switch {
 	case op.Peer == AnySource && recv:
-	case op.Peer < 0 || op.Peer >= len(e.peers):
-		return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", op.Peer, ErrRank, len(e.peers)-1)
+	case op.Peer < 0 || op.Peer >= len(e.peers.list):
+		return fmt.Errorf("rank %d: %w: the cluster has ranks 0 to %d", op.Peer, ErrRank, len(e.peers.list)-1)
 	}
 	if int64(op.Tag) > math.MaxInt32 || op.Tag < 0 && !(recv && op.Tag == AnyTag) {
 		return fmt.Errorf("tag %d: %w: it is 0 to %d", op.Tag, ErrTag, math.MaxInt32)
@@ -94,7 +94,7 @@ func (e *Core) Check(op *Operation) error {
 	case op.Peer == e.rank:
 		return nil
 	}
-	if of := e.limits[op.Peer]; len(op.Buf) > of.uncheckedLen {
+	if of := e.peers.limits[op.Peer]; len(op.Buf) > of.uncheckedLen {
 		return of.check(op)
 	}
 	return nil

@@ -23,7 +23,7 @@ func (e *Core) wake(f func()) { e.out.Wake, e.out.Rare = append(e.out.Wake, f), 
 func (s *Probes) Find(match Match) (Status, bool) {
 	r := Request{tag: int32(match.Tag), peer: match.Source}
 	if match.Source != AnySource {
-		r.p = s.core.peer(match.Source)
+		r.p = s.core.peers.at(match.Source)
 	}
 	matcher := s.core.matching.forComm(match.Comm)
 	u, handle, ok := matcher.ProbeHandle(int32(match.Source), r.matchTag())
@@ -31,7 +31,7 @@ func (s *Probes) Find(match Match) (Status, bool) {
 		return Status{}, false
 	}
 	st := u.status(match.Comm)
-	if p := s.core.peer(st.Peer); match.Claim && (p == nil || !p.limits.NoComms) {
+	if p := s.core.peers.at(st.Peer); match.Claim && (p == nil || !p.limits.NoComms) {
 		in := u.inbound
 		if in == nil {
 			in = s.core.matching.wakeRecord(&u, match.Comm, handle.Order())

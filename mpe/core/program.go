@@ -4,7 +4,7 @@ package core
 func (e *Core) ProgramEnded(clean bool) {
 	e.calls.Reset()
 	e.matching.dropMatched()
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		if p.extended != nil {
 			p.extended.retractAborts()
 		} else {
@@ -43,9 +43,9 @@ func (x *matching) discard(comm uint32, source, tag int) {
 
 // noteLeftRecv notes that a receive was cancelled because its program no longer exists.
 func noteLeftRecv(e *Core, r *Request) {
-	for rank := range e.peers {
+	for rank := range e.peers.list {
 		if rank != e.rank && (rank == r.peer || r.peer == AnySource) {
-			if l := e.peer(rank).handshake; l != nil {
+			if l := e.peers.at(rank).handshake; l != nil {
 				l.noteLeftRecv()
 			}
 		}

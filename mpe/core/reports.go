@@ -70,7 +70,7 @@ func (r *Reports) Ask(ranks []int, wake func()) *Question {
 		question.Reports[i].Rank = rank
 	}
 	for _, rank := range ranks {
-		switch l := r.core.peer(rank).extended; {
+		switch l := r.core.peers.at(rank).extended; {
 		case l == nil:
 			question.record(r.core, rank, nil, ErrNotExtended)
 		case r.core.state != running:
@@ -88,7 +88,7 @@ func (r *Reports) Ask(ranks []int, wake func()) *Question {
 // Cancel drops a pending question.
 func (r *Reports) Cancel(q *Question) {
 	for _, of := range q.Reports {
-		if l := r.core.peer(of.Rank).extended; l != nil {
+		if l := r.core.peers.at(of.Rank).extended; l != nil {
 			l.questions = slices.DeleteFunc(l.questions, func(other *Question) bool { return other == q })
 		}
 	}

@@ -67,9 +67,9 @@ func TestReportsAreFresh(t *testing.T) {
 			w.now = e.Reports.madeAt + tt.after
 			e.Reports.inProgress, e.state, e.cfg.Reports = tt.making, tt.state, !tt.off
 			w.event(0, func(e *Core) {
-				e.touch(e.peer(2)) // by the packet
-				e.Reports.onQuestion(e.peer(2).extended)
-				e.Reports.onQuestion(e.peer(2).extended) // the same question
+				e.touch(e.peers.at(2)) // by the packet
+				e.Reports.onQuestion(e.peers.at(2).extended)
+				e.Reports.onQuestion(e.peers.at(2).extended) // the same question
 			})
 			if *made != 1+tt.made || len(e.Reports.askers) > 0 != tt.waits || len(e.Reports.askers) > 1 {
 				t.Errorf("%d more were made, not %d; %d wait", *made-1, tt.made, len(e.Reports.askers))

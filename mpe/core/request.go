@@ -110,8 +110,8 @@ func (e *Core) observes(p *peer) bool { return e.observed && (p == nil || !p.cfg
 // notifies reports whether the core notifies the Observer of the end of a request.
 func (e *Core) notifies(r *Request) bool {
 	p := r.p
-	if s := r.Status.Peer; p == nil && s >= 0 && s < len(e.peers) {
-		p = e.peer(s)
+	if s := r.Status.Peer; p == nil && s >= 0 && s < len(e.peers.list) {
+		p = e.peers.at(s)
 	}
 	return e.observes(p)
 }

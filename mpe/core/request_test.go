@@ -46,7 +46,7 @@ func TestCancel(t *testing.T) {
 			w.until(w.now + time.Second)
 		}
 		mine := w.start(t, 0, tt.op)
-		for moves := &w.cores[0].peer(1).packetsOut[protocol.Data]; tt.theirs.Kind == OpRecv && *moves == 0 &&
+		for moves := &w.cores[0].peers.at(1).packetsOut[protocol.Data]; tt.theirs.Kind == OpRecv && *moves == 0 &&
 			w.step(); {
 		}
 		if theirs == nil {
@@ -122,7 +122,7 @@ func TestPollsWhileItSends(t *testing.T) {
 	polls := 0
 	for range 3*acksEvery + 5 {
 		w.start(t, 0, Operation{Kind: OpSend, Peer: 1, Buf: make([]byte, 2000)})
-		n := e.peer(1).extended.conn.NumQueued()
+		n := e.peers.at(1).extended.conn.NumQueued()
 		if want := n > 0 && n%acksEvery == 0; e.out.Poll != want {
 			t.Errorf("%d messages wait to be sent: poll %v", n, e.out.Poll)
 		} else if want {
@@ -140,7 +140,7 @@ func TestPollsWhileItSends(t *testing.T) {
 func TestNeedsFlush(t *testing.T) {
 	for name, change := range map[string]func(e *Core){
 		"":                    func(*Core) {},
-		"a peer":              func(e *Core) { e.touch(e.peer(1)) },
+		"a peer":              func(e *Core) { e.touch(e.peers.at(1)) },
 		"a message of a call": func(e *Core) { e.endedMessages = append(e.endedMessages, new(Request)) },
 	} {
 		e := newCores(t, 1, 2, faults{}, extendedPeer).cores[0]
@@ -173,7 +173,7 @@ func TestWillQueue(t *testing.T) {
 			w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: make([]byte, 8)})
 			w.until(time.Second)
 		}
-		if got := e.WillQueue(&Request{kind: OpRecv, peer: 1, p: e.peer(1), comm: tt.comm}); got != tt.queues {
+		if got := e.WillQueue(&Request{kind: OpRecv, peer: 1, p: e.peers.at(1), comm: tt.comm}); got != tt.queues {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
@@ -203,7 +203,7 @@ func TestIsForEarlier(t *testing.T) {
 		w := newCores(t, 1, 2, faults{}, software)
 		e := w.cores[0]
 		e.now = now
-		l := e.peer(1).handshake
+		l := e.peers.at(1).handshake
 		l.leftover, l.sending = leftover{receives: tt.receives, replies: tt.replies, since: now - tt.age}, tt.sending
 		if l.isForEarlier() != tt.left {
 			t.Errorf("%s: not %v", tt.name, tt.left)
@@ -215,7 +215,7 @@ func TestIsForEarlier(t *testing.T) {
 func TestCoalesce(t *testing.T) {
 	w := newCores(t, 1, 2, faults{}, extendedPeer)
 	e := w.cores[0]
-	l := e.peer(1).extended
+	l := e.peers.at(1).extended
 	for n := 1; n <= 100; n++ {
 		e.pending.coalesced, e.tickDue = false, Never
 		waits := l.coalesce()
@@ -225,7 +225,7 @@ func TestCoalesce(t *testing.T) {
 			t.Errorf("send %d in a row waits for others: %v", n, waits)
 		}
 	}
-	e.touch(e.peer(1))
+	e.touch(e.peers.at(1))
 	if e.FlushCoalesced(); l.coalesce() {
 		t.Error("the first send after a flush waits for others")
 	}
@@ -266,7 +266,7 @@ func TestDiscardsWhatIsLeft(t *testing.T) {
 		{0, 0, 0}, {1, 0, 1}, {2, 0, 2}, {3, 0, 3}, {0, 1, 1}, {1, 1, 1}, {2, 1, 2}, // a reply is the first of them
 	} {
 		w := newCores(t, 1, 2, faults{}, software)
-		l := w.cores[0].peer(1).handshake
+		l := w.cores[0].peers.at(1).handshake
 		l.leftover = leftover{receives: tt.receives, replies: tt.replies}
 		for n := range byte(5) {
 			w.start(t, 1, Operation{Kind: OpSend, Peer: 0, Buf: []byte{n, 0, 0, 0}})

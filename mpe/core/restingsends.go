@@ -199,7 +199,7 @@ func (q *RestingSends) restore(ref uint32) *Request {
 	send := q.record(ref)
 	request := q.core.effects.NewRequest()
 	request.kind, request.peer, request.p, request.tag, request.comm, request.datatype = send.kind, int(send.peer),
-		q.core.peer(int(send.peer)), send.tag, send.comm, send.datatype
+		q.core.peers.at(int(send.peer)), send.tag, send.comm, send.datatype
 	request.posted, request.Status.Peer = send.posted, int(send.peer)
 	if send.state == restWaits {
 		request.id, request.buf = q.core.nextID-handshake.ID(uint32(q.core.nextID)-send.id), unsafe.Slice(send.buf,
@@ -223,7 +223,7 @@ func (q *RestingSends) Wake(n RestingID) (*Request, *Origin) {
 	send := q.record(ref)
 	switch send.state {
 	case restWaits:
-		q.core.peer(int(send.peer)).extended.touchedConn().WakeSend(send.number)
+		q.core.peers.at(int(send.peer)).extended.touchedConn().WakeSend(send.number)
 	case restDone:
 		q.restore(ref)
 	}

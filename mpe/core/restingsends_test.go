@@ -106,7 +106,7 @@ func TestRestingSendsOfAPeer(t *testing.T) {
 		send(peer)
 	}
 	for peer, n := range map[int]int{1: 3, 2: 2} {
-		l := e.peer(peer).extended
+		l := e.peers.at(peer).extended
 		refs := slices.Collect(l.eachRest)
 		if len(refs) != n || l.resting != n {
 			t.Fatalf("%v of %d sends to rank %d rest, %d", refs, n, peer, l.resting)
@@ -130,16 +130,16 @@ func TestRestingSendsOfAPeer(t *testing.T) {
 		}
 	}
 	cause := errors.New("the link is gone")
-	w.event(0, func(e *Core) { e.peer(1).extended.endRests(cause) })
+	w.event(0, func(e *Core) { e.peers.at(1).extended.endRests(cause) })
 	for _, n := range rests[1] {
 		if e.RestingSends.Pending(n) || e.RestingSends.errs[uint32(n)] != cause {
 			t.Errorf("a send to rank 1: pending %v, %v", e.RestingSends.Pending(n), e.RestingSends.errs[uint32(n)])
 		}
 	}
-	if _, ok := e.peer(1).extended.restWait(); ok || e.peer(1).extended.resting != 0 {
+	if _, ok := e.peers.at(1).extended.restWait(); ok || e.peers.at(1).extended.resting != 0 {
 		t.Error("sends to rank 1 still rest")
 	}
-	w.event(0, func(e *Core) { e.peer(2).extended.cancelRests(ErrClosed) })
+	w.event(0, func(e *Core) { e.peers.at(2).extended.cancelRests(ErrClosed) })
 	for _, n := range rests[2] {
 		if !e.RestingSends.Pending(n) {
 			t.Error("a send to rank 2 is done before the peer agrees")
@@ -159,10 +159,10 @@ func TestRestingSendsOfAPeer(t *testing.T) {
 // TestNothingToRest checks that a send does not rest if it has already ended, or has another peer.
 func TestNothingToRest(t *testing.T) {
 	e := newCores(t, 1, 3, faults{}, extendedPeer).cores[0]
-	l, ref := e.peer(1).extended, e.RestingSends.add()
+	l, ref := e.peers.at(1).extended, e.RestingSends.add()
 	l.restSend(ref) // its Request was released
-	r := &Request{kind: OpSend, p: e.peer(2), peer: 2, sendID: 1}
-	e.peer(2).extended.outbox.add(r)
+	r := &Request{kind: OpSend, p: e.peers.at(2), peer: 2, sendID: 1}
+	e.peers.at(2).extended.outbox.add(r)
 	e.RestingSends.activate(ref, r)
 	l.restSend(ref)
 	if l.resting != 0 || e.RestingSends.record(ref).state != restActive || e.RestingSends.active[ref] != r {

@@ -56,7 +56,7 @@ func (p *program) deadEnds() error {
 		if e == nil || p.halted(rank) {
 			continue
 		}
-		for peer := range e.createdPeers {
+		for peer := range e.peers.created {
 			if peer == nil || peer.deadEnd() == nil {
 				continue
 			}
@@ -105,7 +105,7 @@ func (p *program) progress() (err error) {
 		}
 	}
 	for rank, e := range p.cores {
-		for peer := range e.createdPeers {
+		for peer := range e.peers.created {
 			if peer == nil || p.cores[peer.rank].state != running {
 				continue
 			}
@@ -186,7 +186,7 @@ func (p *program) check() error {
 		if e == nil {
 			continue
 		}
-		for peer := range e.createdPeers {
+		for peer := range e.peers.created {
 			if peer != nil && peer.events[state.EventWouldWedge] > 0 {
 				return fmt.Errorf("rank %d has sent stand-in %d a packet that would wedge an FPGA", peer.rank, rank)
 			}
@@ -320,7 +320,7 @@ const firstWindow = 16
 // the initial one.
 func (p *program) timedOut() (peers, halved int) {
 	for _, e := range p.cores {
-		for peer := range e.createdPeers {
+		for peer := range e.peers.created {
 			if peer == nil || peer.events[state.EventTimedOut] == 0 {
 				continue
 			}

@@ -5,16 +5,16 @@ import "github.com/zrlmpi/zrlmpid/mpe/state"
 // Snapshot implements Engine.Snapshot, without the descriptions of state.Engine.Describe.
 func (e *Core) Snapshot() state.Engine {
 	engine := state.Engine{
-		Rank: e.rank, Size: len(e.peers), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.now),
+		Rank: e.rank, Size: len(e.peers.list), Dropped: e.drops, LastDrop: e.lastDrop.snapshot(e.now),
 		SinceLastEnd: age(e.now, e.lastEndAt), LastFailed: e.lastFailed, Uptime: e.now.Seconds(),
 	}
 	engine.Calls, engine.Collectives, engine.Disagreements = e.calls.Calls(), e.calls.Counts(), e.calls.Disagreements()
 	engine.EndedCalls = e.calls.EndedCalls()
 	var counts state.PeerCounters
-	of := make([]*state.Peer, len(e.peers)) // by rank
-	engine.Peers = make([]state.Peer, 0, e.countListed())
-	for rank := range e.peers {
-		if p := e.listedPeer(rank); p != nil {
+	of := make([]*state.Peer, len(e.peers.list)) // by rank
+	engine.Peers = make([]state.Peer, 0, e.peers.numListed())
+	for rank := range e.peers.list {
+		if p := e.peers.listed(rank); p != nil {
 			engine.Peers = append(engine.Peers, p.baseSnapshot(&counts))
 			of[rank] = &engine.Peers[len(engine.Peers)-1]
 			p.snapshot(of[rank], e.now)
@@ -38,35 +38,12 @@ func (e *Core) Snapshot() state.Engine {
 		engine.Unexpected += m.Unexpected()
 		m.EachUnexpected(func(source, _ int32, u unexpected) bool {
 			if int(source) != e.rank {
-				addUnexpected(of[source], &u, comm, e.peer(int(source)))
+				addUnexpected(of[source], &u, comm, e.peers.at(int(source)))
 			}
 			return true
 		})
 	}
 	return engine
-}
-
-// maxListedUnused is the maximum size of a cluster in which Snapshot also lists the peers that have not been in use.
-// Otherwise, the state of a process that runs all ranks of a large cluster would be larger than tools accept.
-const maxListedUnused = 64
-
-// listedPeer returns a peer that Snapshot lists, or nil.
-func (e *Core) listedPeer(rank int) *peer {
-	if len(e.peers) <= maxListedUnused {
-		return e.peer(rank)
-	}
-	return e.peers[rank]
-}
-
-// countListed returns the number of peers that Snapshot lists.
-func (e *Core) countListed() (n int) {
-	if len(e.peers) <= maxListedUnused {
-		return len(e.peers) - 1
-	}
-	for range e.createdPeers {
-		n++
-	}
-	return n
 }
 
 // keepFirst sets *first to the first wait, and counts further waits in *more. The wait of a detached send is replaced

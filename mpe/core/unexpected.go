@@ -53,7 +53,7 @@ func (x *matching) wakeRecord(u *unexpected, comm uint32, order uint64) *inbound
 	if u.inbound != nil {
 		return u.inbound
 	}
-	p := x.core.peer(int(u.source))
+	p := x.core.peers.at(int(u.source))
 	in := x.inbounds.get()
 	*in = inbound{
 		source: int(u.source), comm: comm, tag: u.tag, bytes: int64(u.bytes), datatype: u.datatype,

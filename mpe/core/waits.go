@@ -33,7 +33,7 @@ type Waiting struct {
 // eachWait calls yield for every pending operation: first the operations in the peers' state machines, then the
 // unmatched receives, per communicator in posting order, and last the calls that wait in shared buffers.
 func eachWait(core *Core, yield func(*Waiting)) {
-	for p := range core.createdPeers {
+	for p := range core.peers.created {
 		for w := range p.sendWaits {
 			yield(w)
 		}
@@ -47,7 +47,7 @@ func eachWait(core *Core, yield func(*Waiting)) {
 		}
 	}
 	core.calls.EachAwait(func(rank int, since handshake.Instant, of collective.Origin) {
-		w := Waiting{peer: core.peer(rank)}
+		w := Waiting{peer: core.peers.at(rank)}
 		w.State, w.Local, w.Remote, w.Since = handshake.WaitRequest, uint32(core.rank), uint32(rank), since
 		w.Call = &of
 		yield(&w)
@@ -175,7 +175,7 @@ func (w *Waiting) fillFacts(e *Core, facts *state.WaitFacts) {
 // Waits implements Engine.Waits.
 func (e *Core) Waits(atLeast time.Duration) []Waiting {
 	var ws []Waiting
-	seen := make([]bool, len(e.peers)+1) // by source of a posted receive
+	seen := make([]bool, len(e.peers.list)+1) // by source of a posted receive
 	behind := (*peer)(nil)
 	eachWait(e, func(waiting *Waiting) {
 		switch {
@@ -215,7 +215,7 @@ func (e *Core) ActiveTransfers() []Waiting {
 			ws = append(ws, *w)
 		}
 	})
-	for p := range e.createdPeers {
+	for p := range e.peers.created {
 		if p.busy() && !named[p] { // only acknowledgements are outstanding
 			var w Waiting
 			w.Local, w.Remote, w.Since = uint32(e.rank), uint32(p.rank), e.now

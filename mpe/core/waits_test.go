@@ -182,7 +182,7 @@ func TestUnexpectedMessagesRest(t *testing.T) {
 			}
 		}
 		var in *inbound // the oldest, which has its record
-		for of := range e.peer(1).extended.inbox.each {
+		for of := range e.peers.at(1).extended.inbox.each {
 			if in == nil || of.order < in.order {
 				in = of
 			}
@@ -197,7 +197,7 @@ func TestUnexpectedMessagesRest(t *testing.T) {
 			saved := *in
 			before := resting(e)
 			change(in)
-			e.peer(1).extended.restMessage(in)
+			e.peers.at(1).extended.restMessage(in)
 			if resting(e) != before {
 				t.Errorf("%s: one that is %s rests", name, what)
 			}

@@ -147,21 +147,14 @@ func TestLive(t *testing.T) {
 	sound, collective, faulty, fpgas := startSound(t), startCalling(t), startFaulty(t), startFPGAs(t, &isSlow)
 	starved := startStarved(t)
 	targets := []string{sound.target, collective.target, faulty.target, fpgas.target, starved, nobody}
-	p := startPrometheus(t, path, targets, "--enable-feature=native-histograms")
-	classic := startPrometheus(t, path, targets)
+	p := runPrometheus(t, path, configure(t, path, targets, "250ms"), "--enable-feature=native-histograms")
+	classic := runPrometheus(t, path, configure(t, path, targets, "1s"))
 
-	t.Run("panels", func(t *testing.T) { p.checkQueries(t) })
-	t.Run("panels of classic histograms", func(t *testing.T) { classic.checkQueries(t) })
-	t.Run("format", func(t *testing.T) {
-		for _, target := range []string{sound.target, collective.target, faulty.target} {
-			checkFormat(t, target)
-		}
-	})
-	t.Run("faults", func(t *testing.T) { p.waitFiring(t, faulty.target, faults) })
-	t.Run("starved", func(t *testing.T) { p.waitFiring(t, starved, starvedFaults) })
+	// First, because the other tests can use the time until Prometheus knows how fast ACKs usually are.
 	t.Run("FPGAs", func(t *testing.T) {
+		usual := `zrlmpi:handshake_phase_seconds:p99_usual{instance="` + fpgas.target + `", rank="2"}`
 		eventually(t, func(ctx context.Context) string {
-			switch ok, err := p.holds(ctx, `zrlmpi:handshake_phase_seconds:p99_usual{instance="`+fpgas.target+`", rank="2"}`); {
+			switch ok, err := p.holds(ctx, usual); {
 			case err != nil:
 				return err.Error()
 			case !ok:
@@ -172,6 +165,15 @@ func TestLive(t *testing.T) {
 		})
 		p.waitFiring(t, fpgas.target, fpgaFaults)
 	})
+	t.Run("panels", func(t *testing.T) { p.checkQueries(t) })
+	t.Run("panels of classic histograms", func(t *testing.T) { classic.checkQueries(t) })
+	t.Run("format", func(t *testing.T) {
+		for _, target := range []string{sound.target, collective.target, faulty.target} {
+			checkFormat(t, target)
+		}
+	})
+	t.Run("faults", func(t *testing.T) { p.waitFiring(t, faulty.target, faults) })
+	t.Run("starved", func(t *testing.T) { p.waitFiring(t, starved, starvedFaults) })
 	t.Run("down", func(t *testing.T) {
 		eventually(t, func(ctx context.Context) string {
 			firing, err := p.firing(ctx, nobody)
@@ -279,11 +281,10 @@ func (s *server) checkQueries(t *testing.T) {
 // TestMissing runs Prometheus without a target for zrlmpid.
 func TestMissing(t *testing.T) {
 	path := findPrometheus(t)
-	dir := t.TempDir()
-	configure(t, dir, []string{nobody}, knowsKey(t, path))
+	dir := configure(t, path, []string{nobody}, "250ms")
 	config := filepath.Join(dir, "prometheus.yml")
 	write(t, config, change(t, read(t, config), "job_name: zrlmpid", "job_name: node"))
-	runPrometheus(t, path, dir, nil).waitFiring(t, "", []string{"ZrlmpidMissing"})
+	runPrometheus(t, path, dir).waitFiring(t, "", []string{"ZrlmpidMissing"})
 }
 
 // waitFiring waits until each of the alerts has fired for a target, and checks their labels and texts.

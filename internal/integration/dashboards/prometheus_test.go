@@ -35,16 +35,8 @@ func findPrometheus(t *testing.T) string {
 	return needs.Program(t, "what dashboard and alerts show", "prometheus", "prometheus")
 }
 
-// startPrometheus runs Prometheus with the shipped rules on the targets until the test ends.
-func startPrometheus(t *testing.T, path string, targets []string, flags ...string) *server {
-	t.Helper()
-	dir := t.TempDir()
-	configure(t, dir, targets, knowsKey(t, path))
-	return runPrometheus(t, path, dir, flags)
-}
-
 // runPrometheus runs Prometheus with the configuration in dir until the test ends.
-func runPrometheus(t *testing.T, path, dir string, flags []string) *server {
+func runPrometheus(t *testing.T, path, dir string, flags ...string) *server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, path, append(flags, "--config.file="+filepath.Join(dir, "prometheus.yml"),
@@ -101,14 +93,16 @@ func knowsKey(t *testing.T, path string) bool {
 	return major > 3 || major == 3 && minor >= 8
 }
 
-// configure copies the shipped configuration into dir with other targets, and the rules with shorter delays.
-func configure(t *testing.T, dir string, targets []string, key bool) {
+// configure copies the shipped configuration into a new directory with other targets and another interval of scrapes,
+// and the rules with shorter delays.
+func configure(t *testing.T, path string, targets []string, interval string) (dir string) {
 	t.Helper()
+	dir = t.TempDir()
 	const shipped = "../../../deploy/prometheus/"
 	text := read(t, shipped+"prometheus.yml")
 	text = change(t, text, `targets: ["127.0.0.1:9627"]`, `targets: ["`+strings.Join(targets, `", "`)+`"]`)
-	text = change(t, text, "interval: 15s", "interval: 250ms")
-	if !key {
+	text = change(t, text, "interval: 15s", "interval: "+interval)
+	if !knowsKey(t, path) {
 		text = change(t, text, "    scrape_native_histograms: true\n", "")
 	}
 	write(t, filepath.Join(dir, "prometheus.yml"), text)
@@ -125,6 +119,7 @@ func configure(t *testing.T, dir string, targets []string, key bool) {
 	}
 	alerts = regexp.MustCompile(`(?m)^( +for): \w+$`).ReplaceAllString(alerts, "$1: 1s")
 	write(t, filepath.Join(dir, "zrlmpid-alerts.rules.yml"), alerts)
+	return dir
 }
 
 // change replaces a text that must occur.
