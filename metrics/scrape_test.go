@@ -73,7 +73,7 @@ func TestScrapeIsSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer := httptest.NewRecorder()
-		Handler(registry, nil).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+		Handler(registry, nil).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if n := answer.Body.Len(); n > tt.limit {
 			t.Errorf("metrics.peers %d: %d bytes, want at most %d", tt.peers, n, tt.limit)
 		}
@@ -133,7 +133,7 @@ func BenchmarkScrape(b *testing.B) {
 			handler := Handler(registry, nil)
 			for _, format := range formats {
 				b.Run(fmt.Sprintf("ranks=%d/peers=%d/%s", ranks, peers, format.name), func(b *testing.B) {
-					request := httptest.NewRequest("GET", "/metrics", nil)
+					request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 					request.Header.Set("Accept", format.accept)
 					var body []byte
 					b.ReportAllocs()

@@ -81,11 +81,9 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 		s.caps.canSegment, s.caps.canCoalesce = hasSegments(raw), hasCoalescing(raw)
 	}
 	s.segmentErrnos = make([]atomic.Uint32, len(peers))
-	memory, err := s.in.init(s.caps.canCoalesce || cfg.hasLargePeer())
-	if err != nil {
+	if err := s.makeSlots(s.caps.canCoalesce || cfg.hasLargePeer()); err != nil {
 		return nil, err
 	}
-	runtime.AddCleanup(s, anonmem.Put, memory)
 	fd, err := progress.TakeDescriptor(conn)
 	s.descriptor = &descriptor{fd: fd}
 	s.route.fd = -1
@@ -93,6 +91,17 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 		s.route = newRoute(s.local, &s.options)
 	}
 	return s, err
+}
+
+// makeSlots gives the socket new slots for received datagrams, long ones or ones of the usual size. Their memory is freed
+// after the socket.
+func (s *mmsgSocket) makeSlots(long bool) error {
+	memory, err := s.in.init(long)
+	if err != nil {
+		return err
+	}
+	runtime.AddCleanup(s, anonmem.Put, memory)
+	return nil
 }
 
 // hasMmsg reports whether the system supports sendmmsg and recvmmsg. It tries both without a datagram.

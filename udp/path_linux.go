@@ -97,11 +97,15 @@ func openPathSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (soc
 		m.in.groFixed = true
 	case CoalesceAlways:
 		m.in.groFixed = true
-		m.in.init(true)
-		if m.setGRO(true); !m.in.groEnabled {
+		if err = m.makeSlots(true); err == nil {
+			if m.setGRO(true); !m.in.groEnabled {
+				err = errors.New("the path needs UDP_GRO, which this system does not support")
+			}
+		}
+		if err != nil {
 			path.Close()
-			_ = m.close() // the error below counts
-			return nil, errors.New("the path needs UDP_GRO, which this system does not support")
+			_ = m.close() // the first error counts
+			return nil, err
 		}
 	}
 	s := &pathSocket{mmsgSocket: m, path: path, uses: cfg.UsesPath, epoll: -1, ended: -1, ways: make([]way, len(peers)),

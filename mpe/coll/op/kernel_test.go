@@ -75,9 +75,9 @@ func (a area) sub(at, n int) []byte {
 	return a[at : at+n : at+n]
 }
 
-// TestKernels compares all kernels with the loops in Go, bit for bit, for lengths of up to 260 elements,
-// for different alignments, and for each vector in which the result may be stored. Vectors begin or end at the bounds of
-// accessible memory, so that a kernel that accesses more than its vectors crashes.
+// TestKernels compares all kernels with the loops in Go, bit for bit, for lengths of up to 260 elements, for different
+// alignments, and for each vector in which the result may be stored. Vectors begin or end at the bounds of accessible
+// memory, so that a kernel that accesses more than its vectors crashes.
 func TestKernels(t *testing.T) {
 	const longest = 260
 	areas := [3]area{newArea(t, 20*longest), newArea(t, 20*longest), newArea(t, 20*longest)}
