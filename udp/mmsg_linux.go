@@ -93,8 +93,8 @@ func newSocket(conn *net.UDPConn, peers []netip.AddrPort, cfg *Config) (socket, 
 	return s, err
 }
 
-// makeSlots gives the socket new slots for received datagrams, long ones or ones of the usual size. Their memory is freed
-// after the socket.
+// makeSlots gives the socket new slots for received datagrams, long ones or ones of the usual size. Their memory is
+// freed after the socket.
 func (s *mmsgSocket) makeSlots(long bool) error {
 	memory, err := s.in.init(long)
 	if err != nil {

@@ -154,7 +154,7 @@ func checkResult(t *testing.T, n int, at [3]int, got, left, right, want []byte, 
 	}
 }
 
-// TestIncompleteElements checks that bytes beyond the last whole element, or beyond the shortest vector, stay unchanged.
+// TestIncompleteElements checks that bytes beyond the last whole element or the shortest vector stay unchanged.
 func TestIncompleteElements(t *testing.T) {
 	for o := Sum; o <= MinLoc; o++ {
 		for typ := Int8; typ <= Float64Loc; typ++ {

@@ -87,7 +87,8 @@ func (t Type) Size() int {
 }
 
 // Func combines two vectors element by element: result = left ∘ right. It leaves the bytes of result beyond the
-// shortest vector, or beyond the last whole element, unchanged. Any two of the vectors must be identical or must not overlap.
+// shortest vector, or beyond the last whole element, unchanged. Any two of the vectors must be identical or must not
+// overlap.
 type Func func(result, left, right []byte)
 
 // ErrUndefined is returned when MPI does not define the operation for the type.
