@@ -16,7 +16,7 @@
 //
 // Loops in Go define the results. On amd64, if the processor has AVX2, kernels in assembly give the same bits for the
 // integer and float types, and for sums of complex numbers. Registers have 256 bits: with 512 bits, a sum was 1.5 times
-// as fast in the L1 cache, no faster in the L2 cache, and slower in memory. Products, MAX and MIN of 64-bit integers use
-// AVX-512, for which AVX2 has no instructions. Other architectures, such as arm64, use the loops, which
+// as fast in the L1 cache, no faster in the L2 cache, and slower in memory. Products, MAX and MIN of 64-bit integers
+// use AVX-512, because AVX2 has no instructions for them. Other architectures, such as arm64, use the loops, which
 // process eight elements or 64 bits per iteration, without assembly that the project cannot run.
 package op
