@@ -165,7 +165,7 @@ type vantageReader struct {
 	ended   bool
 	err     error
 	stats   Stats
-	// datagrams counts the datagrams read, and onlyHere those that no other vantage point has seen.
+	// datagrams counts the datagrams read, and onlyHere the ones seen at no other vantage point.
 	datagrams int64
 	onlyHere  int64
 }

@@ -53,7 +53,7 @@ type merger struct {
 
 	now     int64
 	started bool
-	// common counts packets that several vantage points saw, and undecided those that left the queue early.
+	// common counts packets that several vantage points saw, and undecided the ones that left the queue early.
 	lastNumber    int64
 	units         int64
 	packets       int64

@@ -12,8 +12,8 @@ import (
 
 // view combines what all sources have reported.
 type view struct {
-	// members is indexed by rank. ranks holds the ranks whose engines have reported, and silentRanks those that were asked
-	// and have not answered.
+	// members is indexed by rank. ranks holds the ranks whose engines have reported, and silentRanks the ones that were
+	// asked and have not answered.
 	members     []state.Member
 	ranks       map[int]*rankState
 	silentRanks map[int]silentRank

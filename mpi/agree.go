@@ -30,7 +30,7 @@ type agreement struct {
 	dev     mpe.Device
 	members []int // ranks of the world
 	myIndex int   // index of the calling rank
-	// comm and tag keep the messages apart from those of the program and of other agreements. Until the members have
+	// comm and tag keep the messages apart from messages of the program and of other agreements. Until the members have
 	// agreed, only the number of the parent communicator is available.
 	comm uint32
 	tag  int

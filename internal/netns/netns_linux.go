@@ -144,7 +144,7 @@ func Join(a, b *Namespace, deviceA, deviceB string) error {
 	return b.RunIP("link set " + nameB + " up")
 }
 
-// firstIndex is greater than the indexes that the kernel assigns. indexes is the number of those that Join has used.
+// firstIndex is greater than the indexes that the kernel assigns. indexes is the number that Join has used.
 const firstIndex = 10_000
 
 var indexes atomic.Int32
@@ -152,7 +152,7 @@ var indexes atomic.Int32
 // Pair is two hosts, namespaces joined by their devices eth0. Their addresses are 10.9.0.1/24 and 10.9.0.2/24.
 type Pair [2]*Namespace
 
-// NewPair makes a pair. The options are those of Join for its devices.
+// NewPair makes a pair. The options apply to its devices, as in Join.
 func NewPair(options [2]string) (_ *Pair, err error) {
 	p := &Pair{}
 	defer func() {

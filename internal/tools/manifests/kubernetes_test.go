@@ -132,7 +132,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// foreign lists the labels of unrelated pods in the same namespace, such as those of another release.
+// foreign lists the labels of unrelated pods in the same namespace, such as the pods of another release.
 var foreign = []labels.Set{{}, {"app.kubernetes.io/name": "postgresql"}, {"app": "zrlmpid"},
 	{"app.kubernetes.io/name": "postgresql", "app.kubernetes.io/instance": release},
 	{"app.kubernetes.io/name": "zrlmpid", "app.kubernetes.io/instance": "another"}}

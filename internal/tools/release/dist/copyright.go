@@ -126,7 +126,7 @@ func readNotices(module Module, root string, linked map[string]listedPackage) (M
 			}
 		}
 	}
-	// A choice of licenses, of which those that the project does not choose are not identified.
+	// A choice of licenses, of which the ones that the project does not choose are not identified.
 	choice := filepath.Join(root, "licenses")
 	if _, err := os.Stat(choice); err == nil {
 		folders[choice] = true
