@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"debug/buildinfo"
 	"encoding/json"
 	"os"
@@ -223,6 +224,32 @@ func TestRelease(t *testing.T) {
 		}
 		if out, err := apt("apt-get", "update"); err == nil {
 			t.Errorf("apt accepts a forged repository:\n%s", out)
+		}
+	})
+
+	t.Run("reproducible", func(t *testing.T) {
+		again := newRelease(t, "1.2.3")
+		makePackage(t, again, "deb", false)
+		makePackage(t, again, "rpm", false)
+		if err := again.Describe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		files, err := os.ReadDir(again.Into)
+		if err != nil || len(files) < 9 {
+			t.Fatalf("%d files, %v", len(files), err)
+		}
+		for _, file := range files {
+			first, err := os.ReadFile(filepath.Join(r.Into, file.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			second, err := os.ReadFile(filepath.Join(again.Into, file.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(first, second) {
+				t.Errorf("%s has other bytes the second time", file.Name())
+			}
 		}
 	})
 
