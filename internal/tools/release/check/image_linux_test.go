@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -160,31 +159,4 @@ func (s *service) records(who account, env []string) {
 	if err != nil || !strings.Contains(out, "packets before it: zrlctl analyze /") {
 		s.t.Errorf("the status names no record: %v\n%s", err, out)
 	}
-}
-
-// TestImageOfAPod runs the image as deploy/kubernetes does: the root is read-only, and /dev/shm has 64 MiB.
-func TestImageOfAPod(t *testing.T) {
-	needsRoot(t, "the image in a pod")
-	m := buildImage(t)
-	m.configure(t, "deploy/kubernetes/overlays/standins/zrlmpid.yaml")
-	shm := filepath.Join(m.root, "dev/shm")
-	if err := os.MkdirAll(shm, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	mount := func(source, target, kind string, flags uintptr, options string) {
-		t.Helper()
-		if err := syscall.Mount(source, target, kind, flags, options); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mount(m.root, m.root, "", syscall.MS_BIND, "")
-	t.Cleanup(func() { _ = syscall.Unmount(m.root, syscall.MNT_DETACH) })
-	mount("", m.root, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
-	mount("tmpfs", shm, "tmpfs", 0, "size=64m,mode=1777")
-	t.Cleanup(func() { _ = syscall.Unmount(shm, syscall.MNT_DETACH) })
-	env := append(m.env, "ZRLMPID_CONTROL_SOCKET=/dev/shm/zrlmpid/control.sock",
-		"STATE_DIRECTORY=/dev/shm/zrlmpid-state")
-	s := start(t, newNetwork(t), m.root, m.who, "", env, m.command...)
-	s.records(m.who, env)
-	s.stops()
 }
