@@ -125,8 +125,7 @@ func round(t *testing.T, devices []mpe.Device, calls []coll.Call, number int, al
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := collcheck.Execute(coll.Algorithms(calls[0].Collective)[0], calls, want,
-		func(inout, in []byte) { sum(inout, in, inout) }); err != nil {
+	if err := collcheck.Execute(coll.Algorithms(calls[0].Collective)[0], calls, want, sum); err != nil {
 		t.Fatal(err)
 	}
 	members := make([]int, len(calls))

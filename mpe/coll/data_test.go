@@ -7,35 +7,36 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
 	"github.com/zrlmpi/zrlmpid/mpe/coll/collcheck"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
 // compose is an associative operation that is not commutative: an element is an affine function x → ax + b of
 // integers modulo 256, and the operation is composition.
-func compose(inout, in []byte) {
-	for i := 0; i+1 < len(inout); i += 2 {
-		a, b := in[i], in[i+1]
-		inout[i], inout[i+1] = a*inout[i], a*inout[i+1]+b
+func compose(result, left, right []byte) {
+	for i := 0; i+1 < len(result); i += 2 {
+		a, b := left[i], left[i+1]
+		result[i], result[i+1] = a*right[i], a*right[i+1]+b
 	}
 }
 
 // add is a commutative operation.
-func add(inout, in []byte) {
-	for i := range inout {
-		inout[i] += in[i]
+func add(result, left, right []byte) {
+	for i := range result {
+		result[i] = left[i] + right[i]
 	}
 }
 
 // fold combines contributions sequentially.
-func fold(contributions [][]byte, op func(inout, in []byte)) []byte {
+func fold(contributions [][]byte, combine op.Func) []byte {
 	acc := bytes.Clone(contributions[len(contributions)-1])
 	for i := len(contributions) - 2; i >= 0; i-- {
-		op(acc, contributions[i])
+		combine(acc, contributions[i], acc)
 	}
 	return acc
 }
 
 // reference returns the required result of each rank.
-func reference(c coll.Call, in [][]byte, op func(inout, in []byte)) [][]byte {
+func reference(c coll.Call, in [][]byte, combine op.Func) [][]byte {
 	out := make([][]byte, c.Ranks)
 	n := c.Bytes
 	for r := range out {
@@ -44,7 +45,7 @@ func reference(c coll.Call, in [][]byte, op func(inout, in []byte)) [][]byte {
 			out[r] = in[c.Root]
 		case coll.Reduce, coll.Allreduce:
 			if c.Collective == coll.Allreduce || r == c.Root {
-				out[r] = fold(in, op)
+				out[r] = fold(in, combine)
 			}
 		case coll.Gather, coll.Allgather:
 			if c.Collective == coll.Allgather || r == c.Root {
@@ -57,12 +58,12 @@ func reference(c coll.Call, in [][]byte, op func(inout, in []byte)) [][]byte {
 				out[r] = append(out[r], in[i][r*n:(r+1)*n]...)
 			}
 		case coll.ReduceScatter:
-			out[r] = fold(in, op)[r*n : (r+1)*n]
+			out[r] = fold(in, combine)[r*n : (r+1)*n]
 		case coll.Scan:
-			out[r] = fold(in[:r+1], op)
+			out[r] = fold(in[:r+1], combine)
 		case coll.Exscan:
 			if r > 0 {
-				out[r] = fold(in[:r], op)
+				out[r] = fold(in[:r], combine)
 			}
 		}
 	}
@@ -84,9 +85,9 @@ func TestData(t *testing.T) {
 					if a.Collective < coll.Allreduce {
 						c.Root = p - 1
 					}
-					op := add
+					combine := add
 					if ordered {
-						op = compose
+						combine = compose
 					}
 					calls := eachRank(c)
 					data, in := make([]collcheck.Data, p), make([][]byte, p)
@@ -104,10 +105,10 @@ func TestData(t *testing.T) {
 							copy(data[r].Recv, in[r])
 						}
 					}
-					if err := collcheck.Execute(a, calls, data, op); err != nil {
+					if err := collcheck.Execute(a, calls, data, combine); err != nil {
 						t.Fatalf("%+v: %v", c, err)
 					}
-					for r, want := range reference(c, in, op) {
+					for r, want := range reference(c, in, combine) {
 						if want != nil && !bytes.Equal(data[r].Recv, want) {
 							t.Fatalf("%+v: rank %d has %v, and must have %v", c, r, data[r].Recv, want)
 						}

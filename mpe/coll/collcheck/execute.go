@@ -1,10 +1,10 @@
 package collcheck
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 )
 
 // Data holds the buffers of one rank.
@@ -13,13 +13,13 @@ type Data struct {
 	scratch, shared []byte
 }
 
-// Execute runs the schedules of all ranks on data. reduce is the operation on whole elements: inout = in ∘ inout.
-func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inout, in []byte)) error {
+// Execute runs the schedules of all ranks on data. combine is the operation on whole elements.
+func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, combine op.Func) error {
 	programs, err := Programs(a, calls)
 	if err != nil {
 		return err
 	}
-	m := &dataMemory{data: make([]Data, len(data)), op: reduce}
+	m := &dataMemory{data: make([]Data, len(data)), op: combine}
 	copy(m.data, data)
 	for i := range programs {
 		m.data[i].scratch, m.data[i].shared = make([]byte, programs[i].Scratch), make([]byte, calls[i].Shared)
@@ -33,7 +33,7 @@ func Execute(a *coll.Algorithm, calls []coll.Call, data []Data, reduce func(inou
 // dataMemory is the memory of Execute.
 type dataMemory struct {
 	data []Data
-	op   func(inout, in []byte)
+	op   op.Func
 }
 
 // view returns n bytes of a rank's buffer. A Blank buffer has 0 bytes.
@@ -80,13 +80,10 @@ func (m *dataMemory) reduce(fromRank, rank int, step *coll.Step) error {
 		return err
 	}
 	if step.Kind == coll.StepReduce {
-		result := bytes.Clone(with)
-		m.op(result, from)
-		copy(into, result)
+		m.op(into, from, with)
 		return nil
 	}
-	m.op(from, into) // from = into ∘ from
-	copy(into, from)
+	m.op(into, into, from)
 	clear(from)
 	return nil
 }

@@ -113,7 +113,7 @@ last:                            \
 
 // The instructions return their second operand if the two are equal or one is a NaN, so max and min are computed for
 // both orders. The two results differ only if they are zeros of different sign, or for a NaN, which OR preserves. The
-// sign, in Y15, is set by min if it is set in either, by max if it is set in both. Go's instructions give the same bits.
+// sign is set by min if it is set in either, and by max if it is set in both; Y15 has its bit. Go gives the same bits.
 #define MINF32(A, B, T) VMINPS B, A, T; VMINPS A, T, A; VORPS T, A, A
 #define MINF64(A, B, T) VMINPD B, A, T; VMINPD A, T, A; VORPD T, A, A
 #define MAXF32(A, B, T) VMAXPS B, A, T; VMAXPS A, T, A; VANDPS T, A, B; VORPS T, A, A; VANDNPS A, Y15, A; VORPS B, A, A

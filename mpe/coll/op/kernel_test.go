@@ -67,7 +67,7 @@ func fill(rng *rand.Rand, b []byte, t Type) {
 // area is memory between pages that cannot be accessed, if the system has them.
 type area []byte
 
-// sub returns n bytes at an offset, or at so many bytes before the end if the offset is negative.
+// sub returns n bytes at an offset, or −1−offset bytes before the end if the offset is negative.
 func (a area) sub(at, n int) []byte {
 	if at < 0 {
 		at += len(a) + 1 - n
