@@ -10,8 +10,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/zrlmpi/zrlmpid/daemon/web"
 	"github.com/zrlmpi/zrlmpid/mpe"
@@ -34,6 +38,37 @@ func (r *running) fetch(t *testing.T, path string) (code int, body string) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(b)
+}
+
+// countPeerTimes returns the number of times in the daemon's histograms of one peer, which only protobuf contains.
+func (r *running) countPeerTimes(t *testing.T, labels map[string]string) (n uint64) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.webURL()+"metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeProtoDelim)))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for decoder := expfmt.NewDecoder(resp.Body, expfmt.ResponseFormat(resp.Header)); ; {
+		var family dto.MetricFamily
+		if err := decoder.Decode(&family); err == io.EOF {
+			return n
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if family.GetName() != "zrlmpi_peer_phase_seconds" {
+			continue
+		}
+		for _, m := range family.Metric {
+			if !slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return labels[l.GetName()] != l.GetValue() }) {
+				n += m.Histogram.GetSampleCount()
+			}
+		}
+	}
 }
 
 // TestMetrics scrapes a daemon whose ranks have exchanged messages.
@@ -67,6 +102,10 @@ func TestMetrics(t *testing.T) {
 		if !strings.Contains(text, "\n"+want) {
 			t.Errorf("%q is missing", want)
 		}
+	}
+	if n := r.countPeerTimes(t, map[string]string{"rank": "1", "peer": "0", "direction": "receive",
+		"phase": "total"}); n != 5 {
+		t.Errorf("%d times of messages from rank 0 to rank 1, want 5", n)
 	}
 	// Kernels are waiting for work, and no rank has communicated with rank 2.
 	for _, unwanted := range []string{`oldest_wait_seconds{direction="receive",peer="0",rank="1"`,

@@ -179,9 +179,13 @@ func (v *view) newObservation(e *edge) *infer.Observation {
 // within the last second, and has sent nothing else since: it is blocked in that send.
 func retransmitsData(p *state.Peer) bool {
 	acks := p.LostAcks
-	return acks != nil && acks.Count > 1 && acks.Seconds <= maxAnswerTime && p.SinceLastPacket != nil &&
+	return acks != nil && acks.Count > 1 && acks.Seconds <= maxRetransmissionAge && p.SinceLastPacket != nil &&
 		*p.SinceLastPacket > acks.Seconds-retransmitGap
 }
+
+// maxRetransmissionAge is the maximum age, in seconds, of a retransmission that shows in which call the peer is now.
+// Later, an ACK may have arrived.
+const maxRetransmissionAge = 1
 
 // exclusiveSeconds returns the number of seconds for which all packets of the pair must have belonged to the message of
 // a wait. Earlier packets may belong to other operations of the rank, which may have completed after the message was

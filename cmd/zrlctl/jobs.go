@@ -122,7 +122,8 @@ func findJob(name string) (*control.Job, error) {
 		return nil, control.Errorf(control.Usage, "no job of this user runs on this host: start one with \"zrlctl run\"")
 	}
 	if list, err = control.FindJobs(""); err != nil || len(list) == 0 {
-		return nil, control.Errorf(control.Usage, "there is no job %q, and no other job of this user runs on this host (none in %s)", name,
+		return nil, control.Errorf(control.Usage,
+			"there is no job %q, and no other job of this user runs on this host (none in %s)", name,
 			strings.Join(jobs.Places(), ", "))
 	}
 	return nil, control.Errorf(control.Usage, "there is no job %q on this host: there are %s", name, formatJobs(list))

@@ -229,7 +229,7 @@ func (u *uring) arm() {
 }
 
 // receive returns the next datagram, in a buffer that the caller may read until the next call. It submits a new request
-// to receive once the kernel reports that the last one has ended.
+// to receive after the kernel has reported the end of the previous one.
 func (u *uring) receive() []byte {
 	if u.held >= 0 {
 		u.provide(u.held)

@@ -86,7 +86,7 @@ const (
 	draining
 	// lingering: the core only answers packets that peers retransmit.
 	lingering
-	// closed: all operations have ended, and received packets are ignored.
+	// closed: no operation is pending, and received packets are ignored.
 	closed
 )
 

@@ -108,8 +108,8 @@ func newPathHosts(t *testing.T, seed uint64, v6 bool) *pathHosts {
 }
 
 func (h *pathHosts) startDaemons() {
-	const common = "http: {listen: \"\"}\nlog: {level: error}\ndefaults: {transport: udp, path: %s, deadlines: {ack: 5s, " +
-		"data: 5s}}"
+	const common = "http: {listen: \"\"}\nlog: {level: error}\n" +
+		"defaults: {transport: udp, path: %s, deadlines: {ack: 5s, data: 5s}}"
 	for i := range h.hosts {
 		for _, byPath := range []int{0, 1} {
 			path := "kernel"

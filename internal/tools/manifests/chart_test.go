@@ -132,8 +132,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestPackChart checks that a package of the chart renders like its folder, with the version as the image's tag, and that
-// its bytes are reproducible.
+// TestPackChart checks that a package of the chart renders like its folder, with the version as the image's tag, and
+// that its bytes are reproducible.
 func TestPackChart(t *testing.T) {
 	var packages [][]byte
 	for range 2 {

@@ -163,7 +163,7 @@ func checkPolicy(t *testing.T, spec *networkingv1.NetworkPolicySpec) {
 		t.Errorf("the policy opens %v", rule.Ports)
 	}
 	for _, source := range []struct {
-		namespace string // "" is that of the policy
+		namespace string // "" for the namespace of the policy
 		admitted  bool
 	}{{"", true}, {"monitoring", true}, {"another", false}, {"kube-system", false}} {
 		admitted := slices.ContainsFunc(rule.From, func(peer networkingv1.NetworkPolicyPeer) bool {

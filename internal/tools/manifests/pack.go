@@ -21,8 +21,8 @@ import (
 )
 
 // PackChart writes a package of the chart in folder, as "helm package" does, into another folder, and returns its path.
-// The version is that of the chart and of the image. Unlike with Helm, the bytes depend on nothing but the arguments
-// and the chart.
+// The chart and the image have the given version. Unlike with Helm, the bytes depend only on the arguments and the
+// chart.
 func PackChart(folder, into, version string, date time.Time) (path string, err error) {
 	packed, err := loader.LoadDir(folder)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -128,21 +129,21 @@ func TestImage(t *testing.T) {
 	if out, err := s.try(m.who, m.health...); err == nil {
 		t.Errorf("the health check of an exited container is\n%s", out)
 	}
-	m.configure(t, "deploy/packaging/zrlmpid.yaml")
+	text, err := os.ReadFile(from("deploy/packaging/zrlmpid.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.configure(t, string(text))
 	s = start(t, newNetwork(t), m.root, m.who, "", m.env, m.command...)
 	s.records(m.who, m.env)
 	s.stops()
 }
 
-// configure installs a configuration from the repository, and adds a rank 4 that does not run.
-func (m *image) configure(t *testing.T, name string) {
+// configure installs a configuration, and adds a rank 4 that does not run.
+func (m *image) configure(t *testing.T, text string) {
 	t.Helper()
-	text, err := os.ReadFile(from(name))
-	if err == nil {
-		text = append(text, "  - {rank: 4, address: 127.0.0.5, peer: cpu}\n"...)
-		err = os.WriteFile(filepath.Join(m.root, "etc/zrlmpid/zrlmpid.yaml"), text, 0o644)
-	}
-	if err != nil {
+	text += "  - {rank: 4, address: 127.0.0.5, peer: cpu}\n"
+	if err := os.WriteFile(filepath.Join(m.root, "etc/zrlmpid/zrlmpid.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -159,4 +160,46 @@ func (s *service) records(who account, env []string) {
 	if err != nil || !strings.Contains(out, "packets before it: zrlctl analyze /") {
 		s.t.Errorf("the status names no record: %v\n%s", err, out)
 	}
+}
+
+// TestImageOfAPod runs the image as deploy/kubernetes does: the root is read-only, /dev/shm has 64 MiB, and the volume
+// belongs to root and the pod's group.
+func TestImageOfAPod(t *testing.T) {
+	needsRoot(t, "the image in a pod")
+	m := buildImage(t)
+	manifest, err := os.ReadFile(from("deploy/kubernetes/standins/zrlmpid.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(manifest), "\n  zrlmpid.yaml: |\n")
+	if !found {
+		t.Fatal("the manifest has no configuration")
+	}
+	text, _, _ = strings.Cut(text, "---\n")
+	m.configure(t, strings.ReplaceAll(strings.TrimPrefix(text, "    "), "\n    ", "\n"))
+
+	mount := func(source, target, kind string, flags uintptr, options string) {
+		t.Helper()
+		if err := syscall.Mount(source, target, kind, flags, options); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(target, syscall.MNT_DETACH) }) // the folder is removed next
+	}
+	shm, volume := filepath.Join(m.root, "dev/shm"), filepath.Join(m.root, "var/lib/zrlmpid/volume")
+	for _, dir := range []string{shm, volume} { // as a container runtime does
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount(m.root, m.root, "", syscall.MS_BIND, "")
+	if err := syscall.Mount("", m.root, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	mount("tmpfs", shm, "tmpfs", 0, "size=64m,mode=1777")
+	mount("tmpfs", volume, "tmpfs", 0, fmt.Sprintf("mode=2777,gid=%d", m.who.gid))
+	env := append(m.env, "ZRLMPID_CONTROL_SOCKET=/dev/shm/zrlmpid/control.sock",
+		"STATE_DIRECTORY=/var/lib/zrlmpid/volume/state")
+	s := start(t, newNetwork(t), m.root, m.who, "", env, m.command...)
+	s.records(m.who, env)
+	s.stops()
 }

@@ -116,7 +116,12 @@ func writeTarball(w io.Writer, prefix string, entries []entry, modified time.Tim
 	if err != nil {
 		return err
 	}
-	archive := tar.NewWriter(compressed)
+	return errors.Join(writeTar(compressed, prefix, entries, modified), compressed.Close())
+}
+
+// writeTar writes a tar archive. All names begin with prefix.
+func writeTar(w io.Writer, prefix string, entries []entry, modified time.Time) error {
+	archive := tar.NewWriter(w)
 	for _, each := range entries {
 		data, err := each.content()
 		if err != nil {
@@ -134,7 +139,7 @@ func writeTarball(w io.Writer, prefix string, entries []entry, modified time.Tim
 			return err
 		}
 	}
-	return errors.Join(archive.Close(), compressed.Close())
+	return archive.Close()
 }
 
 // writeZip writes a zip archive. All names begin with prefix.

@@ -96,7 +96,7 @@ func entries(body string) (all []string) {
 	return all
 }
 
-// isSnapshot reports whether the version is that of a snapshot before the newest version of the changelog, or after it.
+// isSnapshot reports whether the release is a snapshot before, or after, the newest version of the changelog.
 func (r *Release) isSnapshot() (before, after bool) {
 	return strings.Contains(r.Version, "~"), strings.Contains(r.Version, "+")
 }

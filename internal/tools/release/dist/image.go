@@ -1,7 +1,6 @@
 package dist
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"encoding/pem"
@@ -140,25 +139,19 @@ func (r *Release) Image(arch, programs string) (v1.Image, error) {
 
 // writeFolder writes the files of a folder into a tar archive.
 func writeFolder(file, folder string, modified time.Time) error {
+	var entries []entry
+	err := fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			entries = append(entries, entry{name: name, source: filepath.Join(folder, name), mode: 0o644})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	out, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	archive := tar.NewWriter(out)
-	err = fs.WalkDir(os.DirFS(folder), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			return err
-		}
-		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), ModTime: modified}
-		if err := archive.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err = archive.Write(data)
-		return err
-	})
-	return errors.Join(err, archive.Close(), out.Close())
+	return errors.Join(writeTar(out, "", entries, modified), out.Close())
 }
