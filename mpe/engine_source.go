@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/internal/progress"
 )
 
 // source receives the packets of a transport that supports polling. It implements progress.Source.
@@ -93,3 +94,10 @@ func (s *source) advance(now handshake.Instant) {
 
 // Sleep announces that no goroutine polls.
 func (s *source) Sleep() bool { return s.transport.Sleep() }
+
+// Unwatch implements progress.Unwatcher.
+func (s *source) Unwatch() {
+	if u, ok := s.transport.(progress.Unwatcher); ok {
+		u.Unwatch()
+	}
+}

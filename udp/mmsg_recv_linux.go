@@ -98,6 +98,9 @@ func (s *mmsgSocket) isDrained() bool { return s.in.next == s.in.received }
 
 func (s *mmsgSocket) sleep() bool { return s.isDrained() }
 
+// unwatch does nothing: progress.Group does not watch the socket itself either while callers poll.
+func (s *mmsgSocket) unwatch() {}
+
 func (s *mmsgSocket) pollFD() int { return s.fd }
 
 // recvmmsg receives available datagrams into the slots. Unless the last polls found datagrams, it receives a single

@@ -25,8 +25,9 @@ type fakePath struct {
 	flushes    atomic.Int32 // number of calls of Flush
 	flushError func(call int32) error
 	// batches are returned by successive calls of Receive. An empty one makes Pending return false once.
-	batches  [][]Datagram
-	bypassed uint64
+	batches     [][]Datagram
+	bypassed    uint64
+	descriptors []int
 }
 
 func (p *fakePath) Carries(int, int) bool { return p.carries }
@@ -73,7 +74,7 @@ func (p *fakePath) Discard() (n int) {
 
 func (p *fakePath) Bypassed() uint64       { return p.bypassed }
 func (p *fakePath) Coalescing() Coalescing { return p.coalescing }
-func (p *fakePath) Descriptors() []int     { return nil }
+func (p *fakePath) Descriptors() []int     { return p.descriptors }
 func (p *fakePath) State() state.Path      { return state.Path{} }
 func (p *fakePath) Move([]netip.AddrPort)  {}
 func (p *fakePath) Close()                 {}
@@ -128,6 +129,40 @@ func (p *pathTest) receiveAll(t *testing.T, n, length int) (all []string) {
 		}
 	}
 	return all
+}
+
+// TestPathUnwatch checks that the path and the kernel's socket wake a sleeper, and cost nothing while callers poll.
+func TestPathUnwatch(t *testing.T) {
+	device, err := unix.Eventfd(1, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(device)
+	for name, path := range map[string]*fakePath{"path": {descriptors: []int{device}}, "kernel": {}} {
+		p := newPathTest(t, path)
+		if name == "kernel" {
+			p.write(t, "datagram")
+		}
+		readable := func(limit int) bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pollFD()), Events: unix.POLLIN}}, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n == 1
+		}
+		for range 2 {
+			if !p.sleep() || !readable(2000) {
+				t.Errorf("%s: a datagram does not wake a sleeper", name)
+			}
+			if p.unwatch(); readable(0) {
+				t.Errorf("%s: a datagram makes the descriptor readable while callers poll", name)
+			}
+		}
+		p.close()
+		if p.unwatch(); p.sleep() {
+			t.Errorf("%s: sleeping is allowed after close", name)
+		}
+	}
 }
 
 // TestPathOrderAroundHeld receives a datagram of the kernel's socket between two that arrive on the path during the

@@ -61,6 +61,7 @@ func (s *plainSocket) pollInto([]incoming, int, []byte) (int, error)       { ret
 func (s *plainSocket) peek([]byte) (n int, from netip.AddrPort, err error) { return 0, from, nil }
 func (s *plainSocket) isDrained() bool                                     { return true }
 func (s *plainSocket) sleep() bool                                         { return true }
+func (s *plainSocket) unwatch()                                            {}
 func (s *plainSocket) pollFD() int                                         { return -1 }
 
 func (s *plainSocket) recv(in []incoming) (int, error) {

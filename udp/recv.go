@@ -88,6 +88,9 @@ func (c *Conn) Wakeup() int { return c.sock.pollFD() }
 // Sleep reports whether the caller may sleep: Poll has returned all datagrams that it received from the system.
 func (c *Conn) Sleep() bool { return c.sock.sleep() }
 
+// Unwatch implements progress.Unwatcher.
+func (c *Conn) Unwatch() { c.sock.unwatch() }
+
 // newRxPacket converts a received datagram, or a piece that the kernel has coalesced. Datagrams longer than their
 // sender may send become RxTruncated.
 func (c *Conn) newRxPacket(in *incoming) mpe.RxPacket {

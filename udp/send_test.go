@@ -67,6 +67,7 @@ func (s *script) pollInto(in []incoming, _ int, _ []byte) (int, error) { return 
 func (s *script) peek([]byte) (n int, from netip.AddrPort, err error)  { return 0, from, nil }
 func (s *script) isDrained() bool                                      { return true }
 func (s *script) sleep() bool                                          { return true }
+func (s *script) unwatch()                                             {}
 func (s *script) pollFD() int                                          { return -1 }
 
 func (s *script) recv(in []incoming) (int, error) {

@@ -27,8 +27,8 @@ type socket interface {
 	// recv waits for datagrams and returns the number of entries of in that it has set. Without an error, it sets at
 	// least one. The bytes are valid until the next call.
 	recv(in []incoming) (int, error)
-	// poll is like recv, but returns 0 if no datagram is available. poll, pollInto, peek, isDrained, sleep and pollFD
-	// are called only if capabilities.canPoll is set.
+	// poll is like recv, but returns 0 if no datagram is available. poll and the following methods except close are
+	// called only if capabilities.canPoll is set.
 	poll(in []incoming) (int, error)
 	// pollInto is like poll, but if possible it puts the bytes of a datagram that follow the first head bytes into buf,
 	// and the bytes of coalesced datagrams in order.
@@ -41,6 +41,8 @@ type socket interface {
 	isDrained() bool
 	// sleep is like isDrained. The caller will wait until pollFD is readable before it polls again.
 	sleep() bool
+	// unwatch ends the effect of sleep: until the next call of sleep, pollFD need not become readable.
+	unwatch()
 	// pollFD returns the file descriptor that becomes readable when a datagram arrives.
 	pollFD() int
 	// close closes the socket. All calls of send and recv, including calls in progress, return net.ErrClosed.

@@ -18,6 +18,12 @@ type Source interface {
 	Sleep() bool
 }
 
+// Unwatcher is implemented by Sources for which watching the descriptor makes events more expensive.
+type Unwatcher interface {
+	// Unwatch ends the effect of Sleep: until the next call of Sleep, the descriptor need not become readable.
+	Unwatch()
+}
+
 // Watch is a descriptor that the process's poller watches, from a call of Arm until the descriptor becomes readable
 // once. Watches serve descriptors that polling callers read themselves, and that need to be watched only while no
 // caller polls. Go's own poller cannot do this: it wakes up a thread for every event, even for events that a polling
@@ -116,6 +122,9 @@ func (d *Driver) acquireToPoll() bool {
 	}
 	if d.unarmedPolls++; d.unarmedPolls >= unregisterAfter && !d.armed.Load() {
 		d.watch.unregister()
+		if u, ok := d.source.(Unwatcher); ok {
+			u.Unwatch()
+		}
 		d.unarmedPolls = math.MinInt // only once until the descriptor is armed again
 	}
 	return true

@@ -58,6 +58,8 @@ type fakeSource struct {
 	err error // returned by the next Poll, and by all later ones if it is ErrSourceEnded
 	// polled is called by Poll, on the goroutine of the owner, with the number of events.
 	polled func(n int)
+	// unwatched is set by Unwatch, and cleared by Sleep.
+	unwatched bool
 }
 
 func newSource(t testing.TB) *fakeSource {
@@ -100,9 +102,12 @@ func (s *fakeSource) Poll() (int, error) {
 	return n, err
 }
 
+func (s *fakeSource) Unwatch() { s.unwatched = true }
+
 func (s *fakeSource) Sleep() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unwatched = false
 	return s.n == 0
 }
 

@@ -39,16 +39,19 @@ func TestUnregistered(t *testing.T) {
 		if got, want := registered(t, s.r), i < unregisterAfter; got != want {
 			t.Fatalf("after %d polls it is registered: %v", i, got)
 		}
+		if want := i >= unregisterAfter; s.unwatched != want {
+			t.Fatalf("after %d polls the source is unwatched: %v", i, s.unwatched)
+		}
 		g.PollOnce()
 	}
 	g.Watch()
-	if !g.Armed() || !registered(t, s.r) {
+	if !g.Armed() || !registered(t, s.r) || s.unwatched {
 		t.Fatal("it is not watched")
 	}
 	for range 2 * unregisterAfter {
 		g.PollOnce()
 	}
-	if !registered(t, s.r) {
+	if !registered(t, s.r) || s.unwatched {
 		t.Fatal("it is not watched any more, although it is armed")
 	}
 }

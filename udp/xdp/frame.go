@@ -181,10 +181,14 @@ func sum(s uint64, b []byte) uint64 {
 		wide, carry = bits.Add64(wide, binary.LittleEndian.Uint64(b), carry)
 		b = b[8:]
 	}
+	if len(b) >= 4 { // the usual rest: headers and words
+		wide, carry = bits.Add64(wide, uint64(binary.LittleEndian.Uint32(b)), carry)
+		b = b[4:]
+	}
 	if len(b) > 0 {
-		var last [8]byte
+		var last [4]byte
 		copy(last[:], b)
-		wide, carry = bits.Add64(wide, binary.LittleEndian.Uint64(last[:]), carry)
+		wide, carry = bits.Add64(wide, uint64(binary.LittleEndian.Uint32(last[:])), carry)
 	}
 	wide = wide>>32 + wide&0xffffffff + carry
 	return s + uint64(bits.ReverseBytes16(fold(wide)))
