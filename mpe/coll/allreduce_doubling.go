@@ -13,7 +13,7 @@ var allreduceDoubling = &Algorithm{
 		schedule.Window = 3
 		// With two receive buffers, each receive can be posted before its message arrives.
 		tmp := [2]Loc{schedule.reserve(n), schedule.reserve(n)}
-		ready := f.foldIn(call, schedule, acc, tmp[1], n, copyInput(call, schedule, acc, n))
+		_, ready := f.foldIn(call, schedule, acc, acc, tmp[1], n, copyInput(call, schedule, acc, n))
 		if me, on := f.groupNumber(call.Rank); on {
 			free := [2]int{0, ready}
 			for k, mask := 0, 1; mask < f.group; k, mask = k+1, mask<<1 {

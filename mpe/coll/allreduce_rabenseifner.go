@@ -11,10 +11,10 @@ var allreduceRabenseifner = &Algorithm{
 		n, f := call.Bytes, newFold(call.Ranks, -1)
 		acc, tmp := Loc{Buf: RecvBuf}, schedule.reserve(n)
 		schedule.Window = 4
-		ready := f.foldIn(call, schedule, acc, tmp, n, copyInput(call, schedule, acc, n))
+		own, ready := f.foldIn(call, schedule, call.inputLoc(), acc, tmp, n, 0)
 		if _, on := f.groupNumber(call.Rank); on {
 			at := func(i int) int { return call.partOffset(n, f.group, i) }
-			halves, lo, hi, last := f.halve(call, schedule, acc, tmp, at, ready)
+			halves, lo, hi, last := f.halve(call, schedule, own, acc, tmp, at, ready)
 			ready = last
 			for i := len(halves) - 1; i >= 0; i-- {
 				h := halves[i]

@@ -98,6 +98,41 @@ func TestScheduleIsMadeAsItIsRead(t *testing.T) {
 	}
 }
 
+// TestContributionIsNotCopied checks that commutative reductions by halving combine the caller's contribution where it
+// is: no rank copies more than the result of Reduce_scatter.
+func TestContributionIsNotCopied(t *testing.T) {
+	for _, test := range []struct {
+		collective  coll.Collective
+		name        string
+		bytes, most int // of the call, and copied
+	}{
+		{coll.Reduce, "rabenseifner", 24, 0},
+		{coll.Allreduce, "rabenseifner", 24, 0},
+		{coll.ReduceScatter, "recursive-halving", 4, 4},
+	} {
+		a, err := coll.Find(test.collective, test.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank := range 6 { // ranks 0 to 3 combine their vectors with a neighbor first
+			var s coll.Schedule
+			if err := a.Make(&s, &coll.Call{Collective: test.collective, Rank: rank, Ranks: 6, Root: 1, Elem: 4,
+				Bytes: test.bytes}); err != nil {
+				t.Fatal(err)
+			}
+			copied := 0
+			for step, ok := s.Next(); ok; step, ok = s.Next() {
+				if step.Kind == coll.StepCopy {
+					copied += step.Len
+				}
+			}
+			if copied > test.most {
+				t.Errorf("%v by %s: rank %d copies %d bytes, want %d", test.collective, test.name, rank, copied, test.most)
+			}
+		}
+	}
+}
+
 // FuzzSchedules proves arbitrary schedules.
 func FuzzSchedules(f *testing.F) {
 	f.Add(uint8(3), uint8(0), uint8(5), uint8(2), uint16(20), uint8(3), uint8(4))

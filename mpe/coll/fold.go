@@ -42,17 +42,21 @@ func (f fold) groupNumber(rank int) (int, bool) {
 // hasNeighbor reports whether the rank has a neighbor with which it combines vectors.
 func (f fold) hasNeighbor(rank int) bool { return rank < 2*f.extra }
 
-// foldIn combines the neighbors' vectors of n bytes. acc holds the rank's own vector after step ready, and the
-// combination afterwards. foldIn returns the step to wait for, which is the send on a rank outside the group.
-func (f fold) foldIn(call *Call, schedule *Schedule, acc, tmp Loc, n, ready int) int {
+// foldIn combines the neighbors' vectors of n bytes in acc. own is the location of the rank's own vector after step
+// ready: acc, or the caller's memory. It is copied to acc only if the operation is not commutative, because recvCombine
+// combines it in acc without a copy. foldIn returns the location of the vector with which the rank continues, and the
+// step to wait for, which is the send on a rank outside the group.
+func (f fold) foldIn(call *Call, schedule *Schedule, own, acc, tmp Loc, n, ready int) (Loc, int) {
+	if own != acc && call.Ordered {
+		own, ready = acc, schedule.copy(acc, own, n, ready)
+	}
 	if !f.hasNeighbor(call.Rank) {
-		return ready
+		return own, ready
 	}
 	if _, on := f.groupNumber(call.Rank); !on {
-		return schedule.send(call.Rank^1, acc, n, ready)
+		return own, schedule.send(call.Rank^1, own, n, ready)
 	}
-	got := schedule.recv(call.Rank^1, tmp, n)
-	return schedule.combine(call.Rank&1 == 1, acc, tmp, n, got, ready)
+	return acc, schedule.recvCombine(call.Rank&1 == 1, call.Rank^1, own, acc, tmp, n, ready)
 }
 
 // foldOut sends the result of n bytes back to the neighbor outside the group.
@@ -85,9 +89,9 @@ type half struct {
 // halve adds a reduce-scatter in the group by recursive vector halving. In each exchange, a rank sends half of its
 // blocks to a rank that holds the same blocks, and combines the other half with the half received. Distances double, so
 // that adjacent ranges of ranks are combined, in rank order. at returns the offset of block i, and the end of the last
-// block for i = group. Afterwards the rank holds the result of blocks lo to hi−1, done lists the exchanges, and last is
-// the step to wait for.
-func (f fold) halve(c *Call, schedule *Schedule, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi,
+// block for i = group. own is the location of the rank's vector after step ready, as returned by foldIn. Afterwards acc
+// holds the result of blocks lo to hi−1, done lists the exchanges, and last is the step to wait for.
+func (f fold) halve(c *Call, schedule *Schedule, own, acc, tmp Loc, at func(i int) int, ready int) (done []half, lo, hi,
 	last int) {
 	me, _ := f.groupNumber(c.Rank)
 	lo, hi = 0, f.group
@@ -101,12 +105,12 @@ func (f fold) halve(c *Call, schedule *Schedule, acc, tmp Loc, at func(i int) in
 		} else {
 			hi = mid
 		}
-		give.sendStep = schedule.send(peer, acc.offset(at(give.lo)), at(give.hi)-at(give.lo), ready)
-		n := at(hi) - at(lo)
-		got := schedule.recv(peer, tmp.offset(at(lo)), n, ready)
-		if red := schedule.combine(upper, acc.offset(at(lo)), tmp.offset(at(lo)), n, got, ready); red != 0 {
+		give.sendStep = schedule.send(peer, own.offset(at(give.lo)), at(give.hi)-at(give.lo), ready)
+		off, n := at(lo), at(hi)-at(lo)
+		if red := schedule.recvCombine(upper, peer, own.offset(off), acc.offset(off), tmp.offset(off), n, ready); red != 0 {
 			ready = red
 		}
+		own = acc
 		done = append(done, give)
 	}
 	return done, lo, hi, ready

@@ -20,13 +20,9 @@ var reduceRabenseifner = &Algorithm{
 		if call.Rank != call.Root {
 			acc, own = schedule.reserve(n), Loc{Buf: SendBuf}
 		}
-		ready := 0
-		if acc != own {
-			ready = schedule.copy(acc, own, n)
-		}
-		ready = f.foldIn(call, schedule, acc, tmp, n, ready)
+		own, ready := f.foldIn(call, schedule, own, acc, tmp, n, 0)
 		at := func(i int) int { return call.partOffset(n, f.group, i) }
-		halves, lo, hi, ready := f.halve(call, schedule, acc, tmp, at, ready)
+		halves, lo, hi, ready := f.halve(call, schedule, own, acc, tmp, at, ready)
 		root, _ := f.groupNumber(call.Root)
 		for i := len(halves) - 1; i >= 0; i-- {
 			h := halves[i]

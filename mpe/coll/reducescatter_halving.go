@@ -34,7 +34,7 @@ var reduceScatterHalving = &Algorithm{
 		}
 		off, n := call.Block(&call.Recv, call.Rank)
 		acc, tmp := schedule.reserve(total), schedule.reserve(total)
-		ready := f.foldIn(call, schedule, acc, tmp, total, copyInput(call, schedule, acc, total))
+		own, ready := f.foldIn(call, schedule, call.inputLoc(), acc, tmp, total, 0)
 		me, on := f.groupNumber(call.Rank)
 		if !on {
 			schedule.recv(call.Rank^1, Loc{Buf: RecvBuf}, n, AllEarlier)
@@ -50,18 +50,19 @@ var reduceScatterHalving = &Algorithm{
 			} else {
 				hi = mid
 			}
-			schedule.send(peer, acc.offset(at(giveLo)), at(giveHi)-at(giveLo), ready)
-			size := at(hi) - at(lo)
-			got := schedule.recv(peer, tmp.offset(at(lo)), size, ready)
-			if red := schedule.reduce(acc.offset(at(lo)), tmp.offset(at(lo)), size, got, ready); red != 0 {
+			schedule.send(peer, own.offset(at(giveLo)), at(giveHi)-at(giveLo), ready)
+			from, n := at(lo), at(hi)-at(lo)
+			if red := schedule.recvCombine(true, peer, own.offset(from), acc.offset(from), tmp.offset(from), n,
+				ready); red != 0 {
 				ready = red
 			}
+			own = acc
 		}
 		if f.hasNeighbor(call.Rank) {
 			there, size := call.Block(&call.Recv, call.Rank^1)
 			schedule.send(call.Rank^1, acc.offset(there), size, ready)
 		}
-		schedule.copy(Loc{Buf: RecvBuf}, acc.offset(off), n, ready)
+		schedule.copy(Loc{Buf: RecvBuf}, acc.offset(off), n, AllEarlier) // own may be sent from there
 	},
 	cost: func(call *Call) Cost {
 		f := newFold(call.Ranks, -1)

@@ -138,6 +138,16 @@ func (s *Schedule) combine(lower bool, into, from Loc, n int, after ...int) int 
 	return s.add(Step{Kind: kind, From: from, Into: into, Len: n}, after)
 }
 
+// recvCombine adds steps that receive a vector of n bytes from a peer and combine it with own in acc. lower means that
+// the peer's vector is the contribution of lower ranks. It is received in tmp, or in acc if own is not there; the
+// operation must then be commutative. recvCombine returns the last step, or 0 for n = 0.
+func (s *Schedule) recvCombine(lower bool, peer int, own, acc, tmp Loc, n, ready int) int {
+	if own != acc {
+		return s.reduce(acc, own, n, s.recv(peer, acc, n, ready), ready)
+	}
+	return s.combine(lower, acc, tmp, n, s.recv(peer, tmp, n, ready), ready)
+}
+
 // join returns a step that waits for all steps in after, or 0 if after contains none.
 func (s *Schedule) join(after ...int) int {
 	last, n := 0, 0
