@@ -118,6 +118,7 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 	var mine uint64      // the drivers that this call owns
 	signaled := c != nil // avoid a runtime call for the len of a nil channel in each poll
 	for {
+		found := visitShared()
 		for i, driver := range g.drivers {
 			if mine&(1<<i) == 0 {
 				if !driver.acquireToPoll() {
@@ -126,16 +127,15 @@ func (g *Group) Poll(ctx context.Context, done *atomic.Bool, c <-chan struct{}) 
 				mine |= 1 << i
 			}
 			if n := driver.poll(); n > 0 {
-				spin.eventFound = true
+				found = true
 			} else if n < 0 {
 				mine &^= 1 << i
 			}
 		}
-		spin.eventFound = visitShared() || spin.eventFound
 		if mine == 0 || done != nil && done.Load() || signaled && len(c) > 0 {
 			break
 		}
-		if !spin.Polled() {
+		if !spin.Polled(found) {
 			continue
 		}
 		now := g.readClock()

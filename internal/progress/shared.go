@@ -72,7 +72,7 @@ func (p *SpinPolicy) Poll(done func() bool) (polled time.Duration) {
 		return 0
 	}
 	for !done() {
-		if spin.Polled() && !spin.Continue(Clock()) {
+		if spin.Polled(false) && !spin.Continue(Clock()) {
 			break
 		}
 	}
@@ -98,11 +98,11 @@ func (p *SpinPolicy) PollShared(now func() time.Duration, c <-chan struct{}) (po
 		defer background.Store(false)
 	}
 	for len(c) == 0 {
-		spin.eventFound = visitShared() || spin.eventFound
+		found := visitShared()
 		if p.oversubscribed && pollingCallers.Load() > 0 {
 			return 0, false
 		}
-		if spin.Polled() && !spin.Continue(now()) {
+		if spin.Polled(found) && !spin.Continue(now()) {
 			break
 		}
 	}

@@ -73,11 +73,13 @@ func (s *Spin) End() (polled time.Duration) {
 	return 0
 }
 
-// Polled must be called after each poll. If it returns true, other goroutines have had an opportunity to run,
-// and the caller must call Continue.
-func (s *Spin) Polled() bool {
+// Polled must be called after each poll; found reports whether the poll found an event. On an oversubscribed host, the
+// caller yields after each poll that found none: the events of a burst are handled together. If Polled returns true,
+// other goroutines have had an opportunity to run, and the caller must call Continue.
+func (s *Spin) Polled(found bool) bool {
 	s.polls++
-	if s.polls <= s.pollsPerPause && !s.policy.oversubscribed {
+	s.eventFound = s.eventFound || found
+	if s.polls <= s.pollsPerPause && (found || !s.policy.oversubscribed) {
 		return false
 	}
 	return s.yieldToOthers()

@@ -61,6 +61,28 @@ func TestYieldsAreKept(t *testing.T) {
 	}
 }
 
+// TestYieldsAfterEmptyPolls checks that, on an oversubscribed host, a caller yields after each poll that found nothing,
+// and after successful polls only once they have taken as long as a pause.
+func TestYieldsAfterEmptyPolls(t *testing.T) {
+	for _, tt := range []struct {
+		found bool
+		polls int
+		want  int // number of yields
+	}{{false, 1, 1}, {false, firstPolls, firstPolls}, {true, firstPolls, 0}, {true, firstPolls + 1, 1}} {
+		var p SpinPolicy
+		p.Init(true)
+		s := p.spin()
+		const left = 1 << 10
+		s.yieldsSeldom, s.yields.pollsLeft = true, left // counts the yields
+		for range tt.polls {
+			s.Polled(tt.found)
+		}
+		if n := left - s.yields.pollsLeft; n != tt.want {
+			t.Errorf("%d polls, found %v: %d yields, want %d", tt.polls, tt.found, n, tt.want)
+		}
+	}
+}
+
 // TestExamineProcessor checks that a caller does not examine its processor more often than every examineEvery.
 func TestExamineProcessor(t *testing.T) {
 	var p SpinPolicy
