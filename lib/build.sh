@@ -13,7 +13,7 @@ flags=(-O2 -g -fPIC -Wall -Wextra "${same[@]}" -I lib/c "${extra[@]}")
 command -v "$cc" >/dev/null || { echo "lib/build.sh: no C compiler \"$cc\" (apt-get install gcc, or set CC)" >&2; exit 1; }
 rm -rf "$lib" "$include"
 mkdir -p "$lib/pkgconfig" "$src"
-CGO_ENABLED=0 GOOS='' GOARCH='' "$go" run ./lib/gen "$src" # for this machine, also in a cross build
+CGO_ENABLED=0 GOOS='' GOARCH='' "$go" run -trimpath ./lib/gen "$src" # for this machine, also in a cross build
 
 # asyncpreemptoff stops Go from interrupting threads with SIGURG, for which the program may have a handler.
 CGO_ENABLED=1 CC=$cc "$go" build -trimpath -ldflags "${LDFLAGS:-} -X runtime.godebugDefault=asyncpreemptoff=1 -extldflags=-Wl,-soname,libzrlmpi.so,--wrap=pthread_create" -buildmode=c-shared -o "$lib/libzrlmpi.so" ./lib

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // parallel tests mostly wait
 	code := statetest.Run(m)
 	for _, f := range atEnd {
 		f()
@@ -47,7 +49,7 @@ var cLibrary = sync.OnceValues(func() (string, error) {
 	if out, err := exec.Command("./build.sh", dir).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("lib/build.sh: %w\n%s", err, out)
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "zrlctl"), "../cmd/zrlctl")
+	build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, "zrlctl"), "../cmd/zrlctl")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in make build; with C threads it needs more address space
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("zrlctl: %w\n%s", err, out)

@@ -50,7 +50,7 @@ var binaries = sync.OnceValues(func() (string, error) {
 	}
 	atEnd = append(atEnd, func() { _ = os.RemoveAll(folder) })
 	for _, args := range [][]string{
-		{"go", "build", "-o", folder, "../../../cmd/zrlmpid", "../../../cmd/zrlctl"},
+		{"go", "build", "-trimpath", "-o", folder, "../../../cmd/zrlmpid", "../../../cmd/zrlctl"},
 		{"../../../lib/build.sh", folder},
 		{"cc", "-Wall", "-Werror", "-I", folder + "/include/standard", "-o", folder + "/steps", "testdata/steps.c",
 			"-L", folder + "/lib",

@@ -156,7 +156,7 @@ func (s *service) works(who account) {
 func (s *service) attaches(who account) (string, error) {
 	s.t.Helper()
 	program := filepath.Join(s.root, "pingpong")
-	cmd := exec.Command("go", "build", "-o", program, "./examples/pingpong")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", program, "./examples/pingpong")
 	cmd.Dir, cmd.Env = repository, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("%v\n%s", err, out)
