@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zrlmpi/zrlmpid/internal/testkit/loopback"
 
@@ -51,27 +52,33 @@ func startDaemon(t *testing.T, opts daemon.Options, extra string, ranks ...strin
 	return &running{d.Daemon, m[1], d.Client, d.Socket}
 }
 
-// keep calls do in a loop until the test ends, and ignores failures.
+// keep calls do in a loop until the test ends, and ignores failures. A call begins at most every 20 ms, because
+// Prometheus and the other daemons need the processors too.
 func keep(t *testing.T, do func(ctx context.Context)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	tick, ended := time.NewTicker(20*time.Millisecond), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
 			do(ctx)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
 		}
 	}()
 	t.Cleanup(func() {
 		cancel()
 		<-ended
+		tick.Stop()
 	})
 }
 
 // ping sends messages to an echo kernel and waits for the echoes, until the test ends.
 func (r *running) ping(t *testing.T, peer int) {
 	keep(t, func(ctx context.Context) {
-		req := control.PingRequest{From: 0, To: peer, Words: 100, Count: 1000, Datatype: "int", Timeout: "0s"}
+		req := control.PingRequest{From: 0, To: peer, Words: 100, Count: 10, Datatype: "int", Timeout: "0s"}
 		r.client.Ping(ctx, req, func(control.Trip) error { return nil })
 	})
 }

@@ -97,8 +97,6 @@ func startFaulty(t *testing.T) *running {
 	corrupt := protocol.CloudFPGA.Append(nil, request)
 	corrupt[17] = 99 // not a type
 	stranger := socket(t, n.address(20))
-	tick := time.NewTicker(20 * time.Millisecond)
-	t.Cleanup(tick.Stop)
 	keep(t, func(ctx context.Context) {
 		for _, p := range [][]byte{protocol.CloudFPGA.Append(nil, other), protocol.CloudFPGA.Append(nil, direction),
 			corrupt} {
@@ -106,10 +104,6 @@ func startFaulty(t *testing.T) *running {
 		}
 		for range 200 { // more than the socket can buffer
 			stranger.WriteToUDPAddrPort(make([]byte, 1400), n.address(7))
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
 		}
 	})
 	return d
