@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zrlmpi/zrlmpid/internal/testkit/race"
 	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/core"
 	"github.com/zrlmpi/zrlmpid/mpi"
@@ -71,13 +70,11 @@ func simulateMPI(t *testing.T, k *core.SimulatedKind, seed uint64) (s *core.Simu
 
 // TestSimulationOfMPIAgain checks that a seed determines everything that happens.
 func TestSimulationOfMPIAgain(t *testing.T) {
-	seeds := uint64(6)
-	if race.Enabled {
-		seeds = 1
-	}
+	first, n := core.Seeds()
+	n = max(n/25, 1)
 	for i := range core.SimulatedKinds {
 		if k := &core.SimulatedKinds[i]; softwareKinds(k) {
-			for seed := range seeds {
+			for seed := first; seed < first+n; seed++ {
 				for _, simulate := range []func(*testing.T, *core.SimulatedKind, uint64) *core.Simulated{simulateMPI,
 					simulateAttached} {
 					once := simulate(t, k, seed).Transcript()
