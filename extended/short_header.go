@@ -96,10 +96,15 @@ func (c *Conn) PrepareShort(op *SendOp, header *protocol.ShortHeader) (ok bool) 
 		f.bytes+q.bytes+op.Length+int64(c.cfg.MaxPayload) > c.path.maxFlightBytes:
 		return false // the packet that fills the window asks for an ACK (E27)
 	}
-	header.SessionDigest = protocol.SessionDigest(c.session.local, c.session.remote)
-	header.Number, header.Acknowledged, header.Message = f.nextNumber+uint32(q.count), c.arrivals.firstMissing, send.number
-	header.Comm, header.Tag, header.Datatype = op.Comm, op.Tag, op.Datatype
+	c.ShortHeader(op, header)
 	return true
+}
+
+// ShortHeader writes the header of the next message to header.
+func (c *Conn) ShortHeader(op *SendOp, header *protocol.ShortHeader) {
+	header.SessionDigest = protocol.SessionDigest(c.session.local, c.session.remote)
+	header.Number, header.Acknowledged, header.Message = c.path.nextNumber(), c.arrivals.firstMissing, c.sends.number
+	header.Comm, header.Tag, header.Datatype = op.Comm, op.Tag, op.Datatype
 }
 
 // SentShort replaces Send for a message whose header PrepareShort has written. Call it after the packet was sent. The
@@ -141,6 +146,12 @@ func (c *Conn) ExpectsShort(header *protocol.ShortHeader, length int) bool {
 	}
 	messages, eager := recv.limits()
 	return int32(header.Message-messages) < 0 && uint32(length) <= eager-recv.eagerBytes
+}
+
+// ExpectedHeader writes those fields of the next expected short header that the Conn determines.
+func (c *Conn) ExpectedHeader(h *protocol.ShortHeader) {
+	h.SessionDigest = protocol.SessionDigest(c.session.remote, c.session.local)
+	h.Number, h.Message = c.arrivals.firstMissing, c.recvs.nextMessage
 }
 
 // ReceivedShort replaces PacketShort and Accept for a message that ExpectsShort has accepted and a receive has matched.

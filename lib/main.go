@@ -7,6 +7,7 @@ package main
 // #include <stdint.h>
 // #include <stdio.h>
 // #include <stdlib.h>
+// #include <string.h>
 //
 // typedef union { int64_t i; void *p; double d; } zrl_arg;
 //
@@ -80,6 +81,11 @@ package main
 //     }
 //     return op == MAXLOC || op == MINLOC;
 // }
+// static void *block(size_t size) {
+//     void *p;
+//     return posix_memalign(&p, 64, size) == 0 ? memset(p, 0, size) : NULL;
+// }
+//
 // extern void zrl_exit(void);
 //
 // static void at_exit(void) { atexit(zrl_exit); }
@@ -91,16 +97,24 @@ import (
 	"unsafe"
 
 	"github.com/zrlmpi/zrlmpid/lib/capi"
+	"github.com/zrlmpi/zrlmpid/mpe/lease"
 )
 
 // library is the Library that the first shim loaded.
 var library atomic.Pointer[capi.Library]
 
 //export zrl_load
-func zrl_load(abi C.int) {
+func zrl_load(abi C.int) unsafe.Pointer {
 	which := capi.ABI(abi)
-	library.CompareAndSwap(nil, capi.New(which, callbacks{mpich: which == capi.MPICH}))
+	if library.Load() == nil {
+		l := capi.New(which, callbacks{mpich: which == capi.MPICH})
+		if b := (*lease.Block)(C.block(C.size_t(unsafe.Sizeof(lease.Block{})))); b != nil {
+			l.LendTo(b)
+		}
+		library.CompareAndSwap(nil, l)
+	}
 	library.Load().Loaded(which)
+	return unsafe.Pointer(library.Load().Block())
 }
 
 //export zrl_call

@@ -71,7 +71,7 @@ type Config struct {
 // random numbers, and the goroutines that read, write and compute.
 type Engine struct {
 	// mu guards the core. The engine holds it while the core processes an event.
-	mu   sync.Mutex
+	mu   engineLock
 	core *core.Core
 
 	rank, size int
@@ -79,6 +79,7 @@ type Engine struct {
 	failure    failure
 	makeReport func() []byte
 
+	lending  lending
 	requests spareRequests
 	// postCount is the number of operations that callers have posted. The lock guards it.
 	postCount uint32
@@ -124,6 +125,7 @@ func New(cfg Config) (*Engine, error) {
 		clock:      clock(time.Now()), stop: make(chan struct{}), placements: placementTable{generation: 1},
 		outlets: make([]outlet, len(cfg.Peers)),
 	}
+	engine.mu.engine, engine.lending.clockStart = engine, processorClock()
 	engine.timer = time.AfterFunc(time.Hour, (*owner)(engine).onTimer)
 	engine.timer.Stop()
 	engine.tickAt.Store(int64(core.Never))
@@ -216,31 +218,36 @@ func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
 // unlockAfter is like unlock, but for an event that the caller has already ended. The outcome of that event is out.
 func unlockAfter(engine *Engine, out *core.Outcome) {
+	engine.settle(out)
+	engine.mu.Unlock()
+}
+
+// settle performs what the outcome of an event asks for.
+func (e *Engine) settle(out *core.Outcome) {
 	if len(out.Completed) > 0 {
 		completeAll(out)
 	}
 	if out.Rare {
-		engine.handleOutcome(out)
+		e.handleOutcome(out)
 	}
-	if soon := engine.core.Now() + recentTime; int64(min(out.Deadline, soon)) < engine.tickAt.Load() {
+	if soon := e.core.Now() + recentTime; int64(min(out.Deadline, soon)) < e.tickAt.Load() {
 		// Tick soon only if the sources are being polled, because only then does the tick wake no goroutine.
 		due := out.Deadline
-		if !engine.group.Armed() {
+		if !e.group.Armed() {
 			due = min(due, soon)
 		}
-		if int64(due) < engine.tickAt.Load() {
-			engine.tickAt.Store(int64(due))
-			(*owner)(engine).Armed()
+		if int64(due) < e.tickAt.Load() {
+			e.tickAt.Store(int64(due))
+			(*owner)(e).Armed()
 		}
 	}
-	if out.Coalesced != engine.hasCoalesced.Load() {
-		engine.hasCoalesced.Store(out.Coalesced)
+	if out.Coalesced != e.hasCoalesced.Load() {
+		e.hasCoalesced.Store(out.Coalesced)
 	}
-	if engine.idle != nil && engine.core.IsIdle() {
-		close(engine.idle)
-		engine.idle = nil
+	if e.idle != nil && e.core.IsIdle() {
+		close(e.idle)
+		e.idle = nil
 	}
-	engine.mu.Unlock()
 }
 
 // completeAll marks the completed requests of an event as complete and wakes their callers.

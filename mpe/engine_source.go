@@ -56,6 +56,7 @@ func newSource(e *Engine, network int, tr PollTransport) *source {
 
 // Poll receives and processes packets, and returns their number.
 func (s *source) Poll() (n int, err error) {
+	s.engine.endLease()
 	round := s.round.Load()
 	var gen uint32
 	if s.placing.Load() {
@@ -93,7 +94,10 @@ func (s *source) advance(now handshake.Instant) {
 }
 
 // Sleep announces that no goroutine polls.
-func (s *source) Sleep() bool { return s.transport.Sleep() }
+func (s *source) Sleep() bool {
+	s.engine.endLease()
+	return s.transport.Sleep()
+}
 
 // Unwatch implements progress.Unwatcher.
 func (s *source) Unwatch() {

@@ -28,12 +28,23 @@ type collectiveCall struct {
 type callSequence struct {
 	mu sync.Mutex
 	// lastNumber is the number of the latest call, from 1 to tagAgree−1; the next number after that is 1 again. Devices
-	// use 0 for their own messages.
-	lastNumber int
+	// use 0 for their own messages. If lent is not nil, the number is there instead, so that C code can count its calls.
+	lastNumber uint32
+	lent       *uint32
 	// matchByOrder is set if messages of some members match by their order alone. Only one call may then be in
 	// progress; inProgress is its name, or "" if no call is.
 	matchByOrder bool
 	inProgress   string
+}
+
+// next counts a call and returns its number.
+func (s *callSequence) next() int {
+	number := &s.lastNumber
+	if s.lent != nil {
+		number = s.lent
+	}
+	*number = *number%(tagAgree-1) + 1
+	return int(*number)
 }
 
 // newCollective begins the description of a call on elements of type e. Errors in the description are recorded and
@@ -96,8 +107,7 @@ func (x *collectiveCall) post() (mpe.Op, error) {
 			"that two calls would be mixed up: wait for it first",
 			sequence.inProgress, comm.describeRanks(comm.worldOnly(comm.group.ranks)))
 	}
-	sequence.lastNumber = sequence.lastNumber%(tagAgree-1) + 1
-	x.devOp.Tag = sequence.lastNumber
+	x.devOp.Tag = sequence.next()
 	if x.err != nil {
 		x.notifyOthers(ClassOf(x.err))
 		return nil, x.err

@@ -70,6 +70,13 @@ func (g *Group) Add(fd int, src Source, interval time.Duration) error {
 // Len returns the number of sources.
 func (g *Group) Len() int { return len(g.drivers) }
 
+// Acquire keeps source i, in the order of Add, from being polled until Release is called. It returns false if the source
+// is being polled.
+func (g *Group) Acquire(i int) bool { return g.drivers[i].acquire() }
+
+// Release ends Acquire.
+func (g *Group) Release(i int) { g.drivers[i].release() }
+
 // Remove removes the sources from the poller. After Remove has returned, the poller does not use them. The
 // descriptors must still be open. The Poll method of a source must not call Remove.
 func (g *Group) Remove() {

@@ -15,8 +15,9 @@ typedef union {
 
 enum { ZRL_MPICH = 1, ZRL_STANDARD = 2 };
 
-/* Must be called once, before any call. abi determines handles and constants. */
-void zrl_load(int abi);
+/* Must be called once, before any call. abi determines handles and constants. Returns the memory that fast.h uses, or
+   NULL. */
+void *zrl_load(int abi);
 
 /* Performs the call with the given index in functions.txt. args has space for 16 arguments. Returns the error code, and
    stores any other result in args[0]. */

@@ -22,6 +22,8 @@ type comm struct {
 	// communicator belongs to, or nil.
 	buffer     sendBuffer
 	sessionBuf *mpi.SendBuffer
+	// sequence is memory of C for the number of the last collective call, or nil.
+	sequence *uint32
 }
 
 func (c *comm) handler() *errhandler {
@@ -259,6 +261,7 @@ func (a *args) commFree() {
 	}
 	a.comm = c
 	check(c.attributes.Clear(c))
+	c.endLoans()
 	check(c.Free())
 	a.comm = nil
 	a.lib.release(c.errhandler.Load())

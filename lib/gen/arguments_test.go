@@ -79,7 +79,7 @@ func argumentsCheck(a *abi, table []function) (text string, calls int) {
 static int loaded, call, failures, calls;
 static zrl_arg args[%[1]d];
 
-void zrl_load(int abi) { loaded = abi; }
+void *zrl_load(int abi) { loaded = abi; return 0; }
 
 int zrl_call(int number, zrl_arg *a) {
     call = number;

@@ -76,7 +76,7 @@ static copy_function *copy;
 static void *extra;
 static int forty_two = 42;
 
-void zrl_load(int abi) { printf("abi %d\n", abi); }
+void *zrl_load(int abi) { printf("abi %d\n", abi); return 0; }
 int zrl_start(int argc, char **argv) { return argv == NULL ? 0 : argc; }
 void zrl_statistics(char *text, size_t size) { if (size > 0) *text = 0; }
 

@@ -123,17 +123,68 @@ func (a *abi) checkTable(table []function) error {
 // the clock, which programs that time themselves do for every message.
 var inlineResults = map[string]string{"Wtime": "zrl_time()", "Wtick": "1e-9"}
 
+// fastCalls maps functions that C code can often finish by itself to the functions in lib/c/fast.h, with their arguments
+// other than the block. Handles are marked with #.
+var fastCalls = map[string]string{
+	"Send":      "send(buf, count, #datatype, dest, tag, #comm)",
+	"Recv":      "recv(buf, count, #datatype, source, tag, #comm, status)",
+	"Barrier":   "barrier(#comm)",
+	"Bcast":     "bcast(buffer, count, #datatype, root, #comm)",
+	"Reduce":    "reduce(sendbuf, recvbuf, count, #datatype, #op, root, #comm)",
+	"Allreduce": "allreduce(sendbuf, recvbuf, count, #datatype, #op, #comm)",
+	"Allgather": "blocks(ZRL_ALLGATHER, sendbuf, sendcount, #sendtype, recvbuf, recvcount, #recvtype, #comm)",
+	"Alltoall":  "blocks(ZRL_ALLTOALL, sendbuf, sendcount, #sendtype, recvbuf, recvcount, #recvtype, #comm)",
+}
+
+// fastCall returns the statement that tries to finish a call in C, or nothing.
+func (a *abi) fastCall(f function) string {
+	call := fastCalls[strings.TrimSuffix(f.name, "_c")]
+	if call == "" {
+		return ""
+	}
+	cast := "(uint64_t)(uintptr_t)"
+	if a.handles["Comm"] == "" {
+		cast = "(uint32_t)"
+	}
+	call = strings.Replace(strings.ReplaceAll(call, "#", cast), "(", "(lease, ", 1)
+	return fmt.Sprintf("    if (zrl_fast_%s)\n        return MPI_SUCCESS;\n", call)
+}
+
+// receiveFast returns the function that receives a message in C and writes its status.
+func (a *abi) receiveFast() string {
+	count := "status->MPI_internal[0] = (int)length, status->MPI_internal[1] = 0"
+	if a.name == mpich {
+		count = "status->count_lo = (int)length, status->count_hi_and_cancelled = 0"
+	}
+	return fmt.Sprintf(`
+static int zrl_fast_recv(zrl_block *b, void *buf, int64_t count, uint64_t type, int source, int tag, uint64_t comm,
+                         MPI_Status *status) {
+    uint64_t length;
+    if (tag == MPI_ANY_TAG)
+        tag = -1;
+    else if (tag < 0)
+        return 0;
+    if (!zrl_fast_take(b, buf, count, type, source, &tag, comm, &length))
+        return 0;
+    if (status != NULL && status != MPI_STATUS_IGNORE)
+        status->MPI_SOURCE = source, status->MPI_TAG = tag, %s;
+    return 1;
+}
+`, count)
+}
+
 // shims returns the C source of the functions of an ABI. Each function packs its arguments and calls zrl_call, except
-// for the functions in inlineResults.
+// for the functions in inlineResults, and for calls that C code can finish (fastCalls).
 func (a *abi) shims(table []function) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "/* The functions of the ABI %s, %s from functions.txt. */\n", a.name, generatedBy)
 	if a.name == standard {
 		b.WriteString("#define ZRLMPI_INLINE /* defines symbols */\n")
 	}
-	b.WriteString("#include \"mpi.h\"\n#include \"zrlmpi.h\"\n\n")
-	fmt.Fprintf(&b, "__attribute__((constructor)) static void load(void) { zrl_load(ZRL_%s); }\n",
+	b.WriteString("#include \"mpi.h\"\n#include \"zrlmpi.h\"\n#include \"fast.h\"\n\nstatic zrl_block *lease;\n\n")
+	fmt.Fprintf(&b, "__attribute__((constructor)) static void load(void) { lease = zrl_load(ZRL_%s); }\n",
 		strings.ToUpper(string(a.name)))
+	b.WriteString(a.receiveFast())
 	if a.name == mpich {
 		b.WriteString(mpichSymbols)
 	}
@@ -148,6 +199,7 @@ func (a *abi) shims(table []function) string {
 			b.WriteString(endWeak(f))
 			continue
 		}
+		b.WriteString(a.fastCall(f))
 		fmt.Fprintf(&b, "    zrl_arg a[%d];\n", maxArgs)
 		for i, p := range f.params {
 			if p.name == "" {

@@ -128,6 +128,8 @@ type Executor struct {
 	// recentCalls is a ring buffer of the calls that ended last. endedCount counts all ended calls.
 	recentCalls [maxRecentCalls]endedCall
 	endedCount  uint64
+	// replayed is memory for Replay.
+	replayed Execution
 }
 
 // rankStatus holds the last status that another rank reported to this rank, and the last status that this rank reported

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zrlmpi/zrlmpid/handshake"
 	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/lease"
 )
 
 // Ranks on one host use shared buffers: each rank writes to its own buffer and reads the other ranks' buffers. A shared
@@ -79,6 +80,8 @@ type sharing struct {
 	// posted counts the calls on shared buffers that this rank has made. lastTag is the tag of the last one.
 	posted  uint64
 	lastTag int
+	// last describes the last call of this rank.
+	last lastCall
 	// lastSeen holds, for each other member, the sequence last seen in that member's slot, and for this rank its own
 	// sequence.
 	lastSeen []uint64
@@ -107,7 +110,7 @@ type queuedCall struct {
 // countBits is the width of the lower part of a slot's sequence: the number of the owner's publications in its current
 // call, at most two for each of coll.MaxChunks. The upper part is the number of the current call; the owner is done
 // with all earlier calls.
-const countBits = 24
+const countBits = lease.CountBits
 
 func sequence(call, publications uint64) uint64 { return call<<countBits | publications }
 
@@ -234,7 +237,10 @@ func (x *Execution) enqueue(s *sharing) {
 	s.lastTag = x.Tag
 	x.sharedCall = &x.ownShare
 	*x.sharedCall = share{sharing: s, number: s.posted, digest: x.digest(), await: awaitState{rank: -1}}
-	s.queue = append(s.queue, queuedCall{s.posted, callID{x.sharedCall.digest, newCallWord(&x.Call, x.Op)}, x})
+	id := callID{x.sharedCall.digest, newCallWord(&x.Call, x.Op)}
+	s.last = lastCall{callID: id, collective: x.Call.Collective, inPlace: x.Call.InPlace, op: x.Op, elem: x.Type,
+		bytes: x.Call.Bytes, segment: x.Call.Segment, root: x.Call.Root, algorithm: x.algorithm}
+	s.queue = append(s.queue, queuedCall{s.posted, id, x})
 	if len(s.queue) == 1 {
 		x.run()
 	}

@@ -193,7 +193,7 @@ func (l *extendedLink) receiveShort(packet *RxPacket) {
 	if l.tryDeliverShort(packet) {
 		return
 	}
-	p.countReceived(packet.Bytes)
+	p.countReceived(len(packet.Bytes))
 	if p.cfg.Recorder != nil {
 		l.recordShort(false, &core.connActions.short, packet.Bytes[protocol.ShortHeaderLen:])
 	}
@@ -240,16 +240,21 @@ func (l *extendedLink) tryDeliverShort(packet *RxPacket) bool {
 	if request == nil {
 		return false
 	}
+	l.acceptShort(header, payload, len(payload))
+	copy(request.buf, payload)
+	l.deliverShort(request, header, len(payload))
+	return true
+}
+
+// acceptShort updates the link for the expected packet, whose message of length bytes a receive has matched. payload is
+// only needed if the peer has a recorder.
+func (l *extendedLink) acceptShort(header *protocol.ShortHeader, payload []byte, length int) {
 	l.p.burstLen = 0
-	l.p.countReceived(packet.Bytes)
+	l.p.countReceived(protocol.ShortHeaderLen + length)
 	if l.p.cfg.Recorder != nil {
 		l.recordShort(false, header, payload)
 	}
-	flush := l.conn.ReceivedShort(l.p.e.now, header, len(payload))
-	copy(request.buf, payload)
-	l.afterShort(flush, l.ackDelay)
-	l.deliverShort(request, header, len(payload))
-	return true
+	l.afterShort(l.conn.ReceivedShort(l.p.e.now, header, length), l.ackDelay)
 }
 
 // matchShort returns the receive that matches the message of a short header, or nil if none is posted, or if the packet

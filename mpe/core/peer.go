@@ -156,10 +156,10 @@ func (e *Core) CheckRank(rank int) error {
 }
 
 // countReceived counts a packet, of which b was received. If more of it is elsewhere, the caller adds that to bytesIn.
-func (p *peer) countReceived(b []byte) {
+func (p *peer) countReceived(bytes int) {
 	p.lastPacketAt = p.e.now
 	p.packetsIn++
-	p.bytesIn += uint64(len(b))
+	p.bytesIn += uint64(bytes)
 }
 
 // countDatagrams counts received datagrams, each of which has a length of each bytes; the last one may be shorter.

@@ -105,7 +105,7 @@ func (l *extendedLink) receive(packet *RxPacket) {
 		l.connected = false
 		acts = l.touchedConn().Unreachable(now, string(packet.Bytes), acts)
 	default: // the machine drops incomplete packets, with a reason
-		p.countReceived(packet.Bytes)
+		p.countReceived(len(packet.Bytes))
 		p.record(false, len(packet.Bytes)+len(packet.Tail)+packet.RemoteBytes, packet.Bytes, packet.Tail)
 		switch {
 		case packet.RemoteBytes > 0:

@@ -83,7 +83,7 @@ func (p *peer) record(sent bool, wire int, header, payload []byte) {
 
 // receivedPacket counts and records a handshake packet.
 func (p *peer) receivedPacket(b []byte) {
-	p.countReceived(b)
+	p.countReceived(len(b))
 	p.record(false, len(b), b, nil)
 }
 

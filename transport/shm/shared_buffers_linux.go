@@ -48,6 +48,9 @@ type sharedBuffers struct {
 type sharedBuffer struct {
 	mu  sync.Mutex
 	mem []byte
+	// lends is the number of communicators for which the buffer is lent. While it is positive, mu is locked. The
+	// engine's lock guards it.
+	lends int
 }
 
 // newSharedBuffers creates this rank's buffer. The memory always has sharedSlots slots, which occupy pages only once
@@ -92,20 +95,6 @@ func (b *sharedBuffers) free() {
 	sharedmem.Unmap(b.ownMem)
 	b.ownMem = nil
 }
-
-// Words in the state of a slot. If there is a word for each half of the slot, the second half's word follows the first
-// half's.
-const (
-	sequenceWord = iota
-	epochWord
-	failedWord
-	_
-	digestWord
-	_
-	descriptionWord
-	_
-	stateWords
-)
 
 // stateWord returns word i of the state of a slot.
 func stateWord(mem []byte, slot, i int) *atomic.Uint64 { return wordAt(mem[slot*stateLen+8*i:]) }

@@ -60,6 +60,8 @@ func segments(a *coll.Algorithm) []int {
 		return []int{0}
 	case a.Name == AutoAlgorithm:
 		return formulaSegments
+	case a.Shares: // a short call is one segment
+		return append([]int{0}, formulaSegments[1:]...)
 	}
 	return formulaSegments[1:]
 }

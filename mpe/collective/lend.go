@@ -1,0 +1,131 @@
+package collective
+
+import (
+	"github.com/zrlmpi/zrlmpid/mpe/coll"
+	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
+	"github.com/zrlmpi/zrlmpid/mpe/lease"
+)
+
+// This file lends the shared buffers of a communicator to C code, which then executes short calls by the algorithms
+// named shared. C code gives up a call by leaving no trace but its publications: the executor repeats the call with the
+// same number, and writes and publishes the same data again.
+
+// BufferLender is a SharedBuffers whose slots C code can use.
+type BufferLender interface {
+	// LendSlots provides the addresses of the members' slots. They remain mapped until ReturnSlots, which must be
+	// called if and only if LendSlots returns true.
+	LendSlots(slot int, members []int, to *lease.Sharing) bool
+	ReturnSlots(members []int)
+}
+
+// sharedCalls maps the collectives that C code can execute to their numbers in C.
+var sharedCalls = map[coll.Collective]uint32{coll.Barrier: lease.Barrier, coll.Bcast: lease.Bcast,
+	coll.Reduce: lease.Reduce, coll.Allreduce: lease.Allreduce, coll.Allgather: lease.Allgather,
+	coll.Alltoall: lease.Alltoall}
+
+// lentCalls is the inverse of sharedCalls.
+var lentCalls = [...]coll.Collective{lease.Barrier: coll.Barrier, lease.Bcast: coll.Bcast, lease.Reduce: coll.Reduce,
+	lease.Allreduce: coll.Allreduce, lease.Allgather: coll.Allgather, lease.Alltoall: coll.Alltoall}
+
+// Lent returns the collective of a shape.
+func Lent(shape *lease.Shape) coll.Collective { return lentCalls[shape.Call] }
+
+// lastCall describes the last call on shared buffers.
+type lastCall struct {
+	callID
+	collective     coll.Collective
+	inPlace        bool
+	op             op.Op
+	elem           op.Type
+	bytes, segment int
+	root           int
+	algorithm      *coll.Algorithm
+}
+
+// Busy reports whether a call is in progress.
+func (e *Executor) Busy() bool { return len(e.calls) > 0 || e.Pending() }
+
+// lendable returns the sharing of a communicator if C code can use it.
+func (e *Executor) lendable(comm uint32) (*agreement, *sharing) {
+	a := e.agreements[comm]
+	if a == nil || !a.done || a.freed || len(a.aborts) > 0 || a.sharing == nil {
+		return nil, nil
+	}
+	s := a.sharing
+	// The first two calls have to wait until all buffers exist.
+	if s.freed || len(s.queue) > 0 || len(s.lost) > 0 || s.posted < 2 || len(s.members) > lease.MaxMembers {
+		return nil, nil
+	}
+	return a, s
+}
+
+// Describe describes the last call in a communicator. It returns false if C code cannot make calls like it.
+func (e *Executor) Describe(comm uint32, shape *lease.Shape) bool {
+	_, s := e.lendable(comm)
+	if s == nil {
+		return false
+	}
+	last, blocks := &s.last, 1
+	if last.collective == coll.Allgather || last.collective == coll.Alltoall {
+		blocks = len(s.members)
+	}
+	number := sharedCalls[last.collective]
+	if number != shape.Call || last.algorithm.Name != "shared" || last.inPlace ||
+		last.bytes > lease.MaxPayload || last.bytes*blocks > s.half || last.bytes == 0 && number != lease.Barrier ||
+		last.segment > 0 && last.segment < last.bytes ||
+		(number == lease.Reduce || number == lease.Allreduce) && !lease.CanReduce(last.op, last.elem) {
+		return false
+	}
+	shape.Bytes, shape.Root = uint32(last.bytes), uint32(last.root)
+	shape.Elem, shape.Reduction = uint32(last.elem), uint32(last.op)
+	shape.Digest, shape.Description = uint32(last.digest), uint64(last.description)
+	return true
+}
+
+// Lend lends the shared buffers of a communicator to C code.
+func (e *Executor) Lend(comm uint32, to *lease.Sharing) bool {
+	_, s := e.lendable(comm)
+	if s == nil {
+		return false
+	}
+	buffers, ok := s.buffers.(BufferLender)
+	if !ok || !buffers.LendSlots(s.slot, s.members, to) {
+		return false
+	}
+	to.Self, to.Members, to.Used, to.LastTag = uint32(s.self), uint32(len(s.members)), 0, uint32(s.lastTag)
+	to.Epoch, to.Posted, to.Half = s.epoch, s.posted, uint64(s.half)
+	copy(to.LastSeen[:], s.lastSeen)
+	for half := range to.Digests {
+		id := &s.lastCalls[half]
+		to.Digests[half], to.Descriptions[half] = id.digest, uint64(id.description)
+	}
+	return true
+}
+
+// Return ends the use of a communicator's shared buffers by C code.
+func (e *Executor) Return(comm uint32, from *lease.Sharing) {
+	a := e.agreements[comm]
+	s := a.sharing
+	s.buffers.(BufferLender).ReturnSlots(s.members)
+	if from.Used == 0 {
+		return
+	}
+	a.lastCall = int(from.LastTag)
+	s.posted, s.lastTag = from.Posted, int(from.LastTag)
+	copy(s.lastSeen, from.LastSeen[:])
+	for half := range from.Digests {
+		s.lastCalls[half] = callID{from.Digests[half], callWord(from.Descriptions[half])}
+	}
+}
+
+// Replay counts and records a call that C code has made.
+func (e *Executor) Replay(comm uint32, tag int, shape *lease.Shape) {
+	s := e.agreements[comm].sharing
+	call := lentCalls[shape.Call]
+	x := &e.replayed
+	x.executor = e
+	x.Call.Collective, x.Call.Bytes, x.Call.Root, x.Call.Vector = call, int(shape.Bytes), int(shape.Root), false
+	x.Members, x.Comm, x.Tag, x.algorithm = s.members, comm, tag, coll.Named(call, "shared")
+	x.count()
+	e.recordEnd(x, nil)
+}

@@ -1,0 +1,118 @@
+package core
+
+import (
+	"github.com/zrlmpi/zrlmpid/extended"
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/collective"
+	"github.com/zrlmpi/zrlmpid/mpe/lease"
+	"github.com/zrlmpi/zrlmpid/protocol"
+)
+
+// This file lends the fast path (fast_path.go) to C code, and replays what C code has done with it. A replay changes
+// the same state as the fast path does, so that counters, recorders and retransmissions do not depend on who sent a
+// message.
+
+// MemoryLender is a Memory whose links C code can use.
+type MemoryLender interface {
+	// LendLink describes the link to peer. It returns false if C code cannot use the link now.
+	LendLink(peer int, to *lease.Link) bool
+	// ReturnLink ends the use of the link, and adopts its positions.
+	ReturnLink(peer int, from *lease.Link)
+}
+
+// CanLend reports whether the core is running and has nothing to do.
+func (e *Core) CanLend() bool {
+	return e.state == running && e.IsQuiet() && !e.calls.Busy() && !e.Reports.answerDue && !e.pending.coalesced
+}
+
+// RecordsCalls reports whether calls are recorded, with their times.
+func (e *Core) RecordsCalls() bool { return e.cfg.Calls != nil }
+
+// LendPeer describes what C code may send to and receive from a peer.
+func (e *Core) LendPeer(rank int, to *lease.Peer) bool {
+	p := e.peers.list[rank]
+	l := p.shortLink()
+	if l == nil || e.observes(p) || p.uncheckedLen < lease.MaxPayload {
+		return false
+	}
+	memory, ok := l.memory.(MemoryLender)
+	if !ok {
+		return false
+	}
+	a, ok := l.conn.Allow(lease.MaxPayload)
+	if !ok || !memory.LendLink(rank, &to.Link) {
+		return false
+	}
+	s, r := &a.Send, &a.Recv
+	to.Sends = lease.Sends{Digest: s.Digest, Number: s.Number, Message: s.Message, Packets: limit(s.Packets),
+		Bytes: limit(s.Bytes)}
+	to.Recvs = lease.Recvs{Digest: r.Digest, Number: r.Number, Message: r.Message, Packets: limit(r.Packets),
+		Bytes: limit(r.Bytes), Unacked: uint32(a.Unacked)}
+	to.Used, to.Keeps = 0, 0
+	if p.cfg.Recorder != nil {
+		to.Keeps = 1
+	}
+	to.IsLent = 1
+	return true
+}
+
+// limit returns a limit on what a Block is used for.
+func limit(n int) uint32 { return uint32(min(n, lease.MaxEvents*lease.MaxPayload)) }
+
+// ReturnPeer ends the use of a peer by C code. The events must be replayed afterwards.
+func (e *Core) ReturnPeer(rank int, from *lease.Peer) {
+	e.peers.at(rank).extended.memory.(MemoryLender).ReturnLink(rank, &from.Link)
+}
+
+// MayRecv reports whether C code may receive messages in a communicator: no receive is posted, and no message waits.
+func (e *Core) MayRecv(comm uint32) bool {
+	m := e.matching.forComm(comm)
+	return m.Posted() == 0 && m.Unexpected() == 0
+}
+
+// ReplaySent replays the sending of a message to a peer.
+func (e *Core) ReplaySent(rank int, event *lease.Event, payload []byte) {
+	l, x := e.peers.at(rank).extended, &e.connActions
+	x.op = extended.SendOp{Length: int64(len(payload)), Comm: event.Comm, Tag: event.Tag,
+		Datatype: protocol.Datatype(event.Wire)}
+	l.conn.ShortHeader(&x.op, &x.short)
+	l.recordSendNow(payload)
+}
+
+// ReplayReceived replays the receipt of a message from a peer. payload is only needed if the
+// peer has a recorder.
+func (e *Core) ReplayReceived(rank int, event *lease.Event, payload []byte) {
+	l, x := e.peers.at(rank).extended, &e.connActions
+	l.conn.ExpectedHeader(&x.short)
+	x.short.Acknowledged, x.short.Comm, x.short.Tag, x.short.Datatype = event.Acknowledged, event.Comm, event.Tag,
+		protocol.Datatype(event.Wire)
+	l.acceptShort(&x.short, payload, int(event.Length))
+	l.p.recvsDone++
+	l.p.recvBytes += uint64(event.Length)
+	e.lastEndAt, e.lastFailed = e.now, false
+}
+
+// LendCalls lets C code make the collective calls of a communicator.
+func (e *Core) LendCalls(comm uint32, to *lease.Sharing) bool { return e.calls.Lend(comm, to) }
+
+// DescribeShape describes the last call in a communicator, if C code can make calls like it.
+func (e *Core) DescribeShape(comm uint32, shape *lease.Shape) bool {
+	return e.calls.Describe(comm, shape)
+}
+
+// ReturnCalls ends the use of a communicator's shared buffers.
+func (e *Core) ReturnCalls(comm uint32, from *lease.Sharing) { e.calls.Return(comm, from) }
+
+// ReplayCalled replays a collective call.
+func (e *Core) ReplayCalled(comm uint32, event *lease.Event, shape *lease.Shape, began, ended handshake.Instant) {
+	e.now = ended
+	e.calls.Replay(comm, int(event.Tag), shape)
+	e.nextID++
+	e.lastEndAt, e.lastFailed = e.now, false
+	if e.cfg.Calls != nil {
+		call := &e.recordedCall
+		*call = Call{ID: e.nextID, Collective: collective.Lent(shape), Peer: AnySource, Tag: int(event.Tag), Comm: comm,
+			Bytes: int64(shape.Bytes), At: ended, Posted: began, Ended: true}
+		e.cfg.Calls.Call(call)
+	}
+}

@@ -1,0 +1,258 @@
+package mpe
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/zrlmpi/zrlmpid/handshake"
+	"github.com/zrlmpi/zrlmpid/mpe/lease"
+)
+
+// Lender is a Device that can lend its fast path to C code.
+type Lender interface {
+	// Lend lends a Block after a call that the program has completed, if the device can. The device takes the Block back
+	// before it does anything else.
+	Lend(b *lease.Block, l *Loan) bool
+	// Forget removes a communicator from the Block. It must be called before the handle or the sequence becomes invalid.
+	Forget(b *lease.Block, handle uint64)
+}
+
+// Loan describes a completed call. C code can make calls like it.
+type Loan struct {
+	// Handle is the communicator's handle in C. Sequence is the address of the number of its last collective call.
+	Handle, Sequence uint64
+	// Comm and CallComm are the communicator's numbers in messages and in collective calls. Rank is this rank's number
+	// in the communicator, and Members lists the world ranks of the members.
+	Comm, CallComm uint32
+	Rank           int
+	Members        []int
+	// Peer is the world rank of the message's peer, or a negative number.
+	Peer int
+	// Shape holds the arguments of a collective call, or is nil.
+	Shape *lease.Shape
+}
+
+// lending is the state of an engine that lends a Block. The engine's lock guards it.
+type lending struct {
+	// block is the Block that is, or was last, lent.
+	block *lease.Block
+	// isLent is set while the Block is lent. It may be read without the lock.
+	isLent atomic.Bool
+	// source is the index of the source that polls the peers that share memory, or −1.
+	source int
+	// peers holds the world ranks of the entries in Block.Peers. recent is set for entries that were used lately.
+	peers  [lease.MaxPeers]int
+	recent [lease.MaxPeers]bool
+	// comms describes the entries in Block.Comms. nextComm is the entry to replace next.
+	comms    [lease.MaxComms]lentComm
+	nextComm int
+	// clockStart is the time on the processor's clock, in nanoseconds, at which the engine's clock started.
+	clockStart int64
+}
+
+// lentComm describes an entry in Block.Comms. shares is set if collective calls were made lately.
+type lentComm struct {
+	number uint32
+	shares bool
+}
+
+// maxPollsLent is the number of polls by C code, each of a few nanoseconds, before it leaves a wait to the engine, which
+// shows the wait to tools and can sleep.
+const maxPollsLent = 1500
+
+// engineLock is the lock of an engine. Lock takes a lent Block back.
+type engineLock struct {
+	sync.Mutex
+	engine *Engine
+}
+
+func (m *engineLock) Lock() {
+	m.Mutex.Lock()
+	if m.engine.lending.isLent.Load() {
+		m.engine.takeBack()
+	}
+}
+
+// Lend implements Lender.
+func (e *Engine) Lend(b *lease.Block, l *Loan) bool {
+	at := e.lending.source
+	if at < 0 || !e.group.Acquire(at) { // otherwise a goroutine is polling
+		return false
+	}
+	defer e.group.Release(at)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.core.CanLend() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks {
+		return false
+	}
+	e.lending.block = b
+	c := e.lending.addComm(b, l)
+	if l.Peer >= 0 {
+		e.lending.addPeer(b, c, l)
+	}
+	if l.Shape != nil && e.core.DescribeShape(l.CallComm, l.Shape) {
+		b.Shapes[l.Shape.Index()] = *l.Shape
+		e.lending.comms[c].shares = true
+	}
+	if !e.lendAll(b) {
+		return false
+	}
+	b.Events, b.PayloadLen, b.Polls = 0, 0, maxPollsLent
+	e.lending.isLent.Store(true)
+	atomic.StoreUint32(&b.State, lease.Lent)
+	return true
+}
+
+// addComm returns the index of the entry for a communicator, which it adds if necessary.
+func (x *lending) addComm(b *lease.Block, l *Loan) int {
+	i := slices.IndexFunc(b.Comms[:], func(c lease.Comm) bool { return c.Handle == l.Handle })
+	if i < 0 {
+		i = x.nextComm
+		x.nextComm = (i + 1) % len(b.Comms)
+		b.Comms[i] = lease.Comm{Handle: l.Handle, Sequence: l.Sequence, Number: l.Comm, Rank: uint32(l.Rank),
+			Ranks: uint32(len(l.Members))}
+		x.comms[i] = lentComm{number: l.CallComm}
+		for r, rank := range l.Members {
+			b.Comms[i].Peers[r] = uint8(slices.Index(x.peers[:], rank+1) + 1)
+		}
+	}
+	return i
+}
+
+// addPeer adds the peer of a message to the Block, if it has space.
+func (x *lending) addPeer(b *lease.Block, comm int, l *Loan) {
+	i := slices.Index(x.peers[:], l.Peer+1)
+	if i < 0 {
+		if i = slices.Index(x.peers[:], 0); i < 0 {
+			return
+		}
+		x.peers[i] = l.Peer + 1
+	}
+	x.recent[i] = true
+	if r := slices.Index(l.Members, l.Peer); r >= 0 {
+		b.Comms[comm].Peers[r] = uint8(i + 1)
+	}
+}
+
+// lendAll lends everything that was used lately. It returns false if nothing can be lent.
+func (e *Engine) lendAll(b *lease.Block) (any bool) {
+	x := &e.lending
+	b.Stamps = flag(e.core.RecordsCalls())
+	for i, recent := range x.recent {
+		if recent && e.core.LendPeer(x.peers[i]-1, &b.Peers[i]) {
+			any = true
+			b.Stamps |= b.Peers[i].Keeps
+		}
+	}
+	for i := range b.Comms {
+		c := &b.Comms[i]
+		if c.Handle == 0 {
+			continue
+		}
+		c.MayRecv = flag(e.core.MayRecv(c.Number))
+		c.Shares = flag(x.comms[i].shares && e.core.LendCalls(x.comms[i].number, &c.Sharing))
+		any = any || c.Shares != 0
+	}
+	return any
+}
+
+func flag(set bool) uint32 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// Forget implements Lender.
+func (e *Engine) Forget(b *lease.Block, handle uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range b.Comms {
+		if b.Comms[i].Handle == handle {
+			b.Comms[i] = lease.Comm{}
+		}
+	}
+	for i := range b.Shapes {
+		if b.Shapes[i].Comm == handle {
+			b.Shapes[i] = lease.Shape{}
+		}
+	}
+}
+
+// endLease takes the Block back before the transport is polled. Only the owner of the source can lend a Block, so the
+// Block is not lent again until the source has been polled.
+func (e *Engine) endLease() {
+	if e.lending.isLent.Load() {
+		e.mu.Lock()
+		e.mu.Unlock() //nolint:staticcheck // Lock has done everything
+	}
+}
+
+// takeBack takes the Block back and replays what C code has done. The caller holds the lock.
+func (e *Engine) takeBack() {
+	x, b := &e.lending, e.lending.block
+	for tries := 1; !atomic.CompareAndSwapUint32(&b.State, lease.Lent, lease.Kept); tries++ {
+		atomic.StoreUint32(&b.Recall, 1) // C code stops waiting
+		switch {
+		case tries%1000 == 0: // the system has interrupted C code
+			time.Sleep(20 * time.Microsecond)
+		case tries%10 == 0:
+			runtime.Gosched()
+		}
+	}
+	atomic.StoreUint32(&b.Recall, 0)
+	for i := range b.Peers {
+		if p := &b.Peers[i]; p.IsLent != 0 {
+			e.core.ReturnPeer(x.peers[i]-1, p)
+			p.IsLent, x.recent[i] = 0, p.Used != 0
+		}
+	}
+	for i := range b.Comms {
+		if c := &b.Comms[i]; c.Shares != 0 {
+			e.core.ReturnCalls(x.comms[i].number, &c.Sharing)
+			c.Shares, x.comms[i].shares = 0, c.Sharing.Used != 0
+		}
+	}
+	if b.Events > 0 {
+		e.replay(b)
+	}
+	x.isLent.Store(false)
+}
+
+// replay is an event in which the core learns what C code has done.
+func (e *Engine) replay(b *lease.Block) {
+	now := e.clock.now()
+	e.core.Begin(now)
+	for i := range b.Log[:b.Events] {
+		event := &b.Log[i]
+		at := now
+		if b.Stamps != 0 {
+			at = e.lending.instant(event.Ended, now)
+			e.core.Begin(at)
+		}
+		payload := b.Payload[event.Payload:][:event.Length]
+		switch event.Kind {
+		case lease.Sent:
+			e.core.ReplaySent(e.lending.peers[event.Peer]-1, event, payload)
+		case lease.Received:
+			e.core.ReplayReceived(e.lending.peers[event.Peer]-1, event, payload)
+		case lease.Called:
+			e.core.ReplayCalled(e.lending.comms[event.Peer].number, event, &b.Shapes[event.Shape],
+				e.lending.instant(event.Began, now), at)
+		}
+	}
+	e.core.Begin(now)
+	e.postCount += b.Events
+	e.settle(e.core.End())
+}
+
+// instant converts a time on the processor's clock to the engine's clock.
+func (x *lending) instant(t uint64, now handshake.Instant) handshake.Instant {
+	if t == 0 {
+		return now
+	}
+	return min(handshake.Instant(int64(t)-x.clockStart), now)
+}
