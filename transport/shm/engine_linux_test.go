@@ -21,6 +21,13 @@ import (
 // engines returns the engines of two ranks, and their Conns.
 func engines(t *testing.T, pipelined bool) (conns [2]*Conn, engines [2]*mpe.Engine) {
 	t.Helper()
+	return enginesWith(t, pipelined, func(int, *mpe.Peer) {})
+}
+
+// enginesWith is like engines, but calls configure for the peer of each rank.
+func enginesWith(t *testing.T, pipelined bool, configure func(rank int, p *mpe.Peer)) (conns [2]*Conn,
+	engines [2]*mpe.Engine) {
+	t.Helper()
 	m := transporttest.Map(t, 2)
 	for rank := range engines {
 		conns[rank] = listen(t, Config{Rank: rank, Map: m, Pipelined: pipelined})
@@ -28,6 +35,7 @@ func engines(t *testing.T, pipelined bool) (conns [2]*Conn, engines [2]*mpe.Engi
 		x := &extended.Config{MaxPayload: MaxPayload, Seed: uint64(rank) + 1, HeaderChecksum: true}
 		x.Window, x.WindowBytes = Window(DefaultRing(2))
 		cfg.Peers[1-rank] = mpe.Peer{Extended: x, Transport: conns[rank]}
+		configure(rank, &cfg.Peers[1-rank])
 		e, err := mpe.New(cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ import (
 const Byte = 7
 
 // NewBlock returns a Block in memory of C, with the datatype Byte and with datatypes of 4 and 8 bytes, whose handles are
-// their types in reductions plus 100. It is never freed.
+// their types in reductions plus 100. Free frees it.
 func NewBlock() *lease.Block {
 	b := (*lease.Block)(unsafe.Pointer(C.allocate()))
 	b.Types[Byte] = lease.Type{Handle: Byte, Size: 1}
@@ -53,6 +53,12 @@ func NewBlock() *lease.Block {
 	}
 	return b
 }
+
+// Free frees a Block.
+func Free(b *lease.Block) { C.free(unsafe.Pointer(b)) }
+
+// NewWord returns a number in memory of C, which is never freed.
+func NewWord() *uint32 { return (*uint32)(C.calloc(1, C.sizeof_uint32_t)) }
 
 // Handle returns the handle of a datatype of numbers.
 func Handle(t op.Type) uint64 { return uint64(t) + 100 }
@@ -74,7 +80,9 @@ func Recv(b *lease.Block, buf []byte, source, tag int, comm uint64) (n, got int,
 }
 
 // Barrier makes MPI_Barrier.
-func Barrier(b *lease.Block, comm uint64) bool { return C.fast_barrier(unsafe.Pointer(b), C.uint64_t(comm)) != 0 }
+func Barrier(b *lease.Block, comm uint64) bool {
+	return C.fast_barrier(unsafe.Pointer(b), C.uint64_t(comm)) != 0
+}
 
 // Bcast makes MPI_Bcast of bytes.
 func Bcast(b *lease.Block, buf []byte, root int, comm uint64) bool {
