@@ -45,6 +45,7 @@ func TestLibraryHangs(t *testing.T) {
 			"the same order"},
 		{"root", 3, nil, diagnosis.RootMismatch, 1, "Reduce", "rank 1 has called Reduce with root 1", "the same root"},
 		{"fewer", 2, nil, diagnosis.ProgramComputes, 0, "Recv", "has not sent the message", "gdb -p"},
+		{"short", 2, nil, diagnosis.ProgramComputes, 0, "Recv", "has not sent the message", "gdb -p"},
 		{"credit", 2, nil, diagnosis.CreditExhausted, 1, "Send", "its program posts none", "does not receive"},
 		{"computes", 3, nil, diagnosis.ProgramComputes, 1, "Allreduce", "has not called Allreduce", "gdb -p"},
 		{"stopped", 3, func(t *testing.T, pid int) { signal(t, pid, unix.SIGSTOP) }, diagnosis.ProcessStopped, 1, "Allreduce",

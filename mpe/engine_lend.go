@@ -16,7 +16,8 @@ type Lender interface {
 	// Lend lends a Block after a call that the program has completed, if the device can. The device takes the Block back
 	// before it does anything else.
 	Lend(b *lease.Block, l *Loan) bool
-	// Forget removes a communicator from the Block. It must be called before the handle or the sequence becomes invalid.
+	// Forget takes the Block back, and removes a communicator from it. It must be called before the handle or the
+	// sequence becomes invalid. Handle 0 refers to no communicator.
 	Forget(b *lease.Block, handle uint64)
 }
 
@@ -88,7 +89,9 @@ func (e *Engine) Lend(b *lease.Block, l *Loan) bool {
 	if !e.core.CanLend() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks {
 		return false
 	}
-	e.lending.block = b
+	if e.lending.block != b {
+		e.lending.block, b.Comms, b.Shapes = b, [lease.MaxComms]lease.Comm{}, [lease.MaxShapes]lease.Shape{}
+	}
 	c := e.lending.addComm(b, l)
 	if l.Peer >= 0 {
 		e.lending.addPeer(b, c, l)
@@ -173,6 +176,7 @@ func (e *Engine) Forget(b *lease.Block, handle uint64) {
 	for i := range b.Comms {
 		if b.Comms[i].Handle == handle {
 			b.Comms[i] = lease.Comm{}
+			e.lending.comms[i] = lentComm{}
 		}
 	}
 	for i := range b.Shapes {

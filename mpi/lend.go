@@ -34,6 +34,13 @@ func (s *callSequence) lend(sequence *uint32) {
 	}
 }
 
+// TakeBack ends the current loan. c is any communicator of the rank.
+func (foreign) TakeBack(c *Comm, b *lease.Block) {
+	if lender, ok := c.proc.dev.(mpe.Lender); ok {
+		lender.Forget(b, 0)
+	}
+}
+
 // EndLoans ends the use of a communicator in a Block, and of the memory passed to Lend.
 func (foreign) EndLoans(c *Comm, b *lease.Block, handle uint64) {
 	if lender, ok := c.proc.dev.(mpe.Lender); ok {

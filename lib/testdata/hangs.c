@@ -55,6 +55,16 @@ int main(int argc, char **argv)
             receive(0, 0);
             receive(0, 0);
         }
+    } else if (!strcmp(mode, "short")) { /* after short calls, which finish in C */
+        for (int i = 0; i < 1000; i++) {
+            if (rank == 0)
+                MPI_Send(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
+            receive(1 - rank, 0);
+            if (rank == 1)
+                MPI_Send(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+        }
+        if (rank == 1)
+            receive(0, 0);
     } else if (!strcmp(mode, "late")) { /* after the test has disturbed rank 1 */
         if (rank == 0) {
             getchar();
