@@ -218,12 +218,12 @@ func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
 // unlockAfter is like unlock, but for an event that the caller has already ended. The outcome of that event is out.
 func unlockAfter(engine *Engine, out *core.Outcome) {
-	engine.settle(out)
+	settle(engine, out)
 	engine.mu.Unlock()
 }
 
 // settle performs what the outcome of an event asks for.
-func (e *Engine) settle(out *core.Outcome) {
+func settle(e *Engine, out *core.Outcome) {
 	if len(out.Completed) > 0 {
 		completeAll(out)
 	}

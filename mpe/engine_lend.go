@@ -73,7 +73,7 @@ type engineLock struct {
 func (m *engineLock) Lock() {
 	m.Mutex.Lock()
 	if m.engine.lending.isLent.Load() {
-		m.engine.takeBack()
+		takeBack(m.engine)
 	}
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) Lend(b *lease.Block, l *Loan) bool {
 	defer e.group.Release(at)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.core.CanLend() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks {
+	if !e.core.Loans.CanLend() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks {
 		return false
 	}
 	if e.lending.block != b {
@@ -96,11 +96,11 @@ func (e *Engine) Lend(b *lease.Block, l *Loan) bool {
 	if l.Peer >= 0 {
 		e.lending.addPeer(b, c, l)
 	}
-	if l.Shape != nil && e.core.DescribeShape(l.CallComm, l.Shape) {
+	if l.Shape != nil && e.core.Loans.DescribeShape(l.CallComm, l.Shape) {
 		b.Shapes[l.Shape.Index()] = *l.Shape
 		e.lending.comms[c].shares = true
 	}
-	if !e.lendAll(b) {
+	if !lendAll(e, b) {
 		return false
 	}
 	b.Events, b.PayloadLen, b.Polls = 0, 0, maxPollsLent
@@ -141,11 +141,11 @@ func (x *lending) addPeer(b *lease.Block, comm int, l *Loan) {
 }
 
 // lendAll lends everything that was used lately. It returns false if nothing can be lent.
-func (e *Engine) lendAll(b *lease.Block) (any bool) {
+func lendAll(e *Engine, b *lease.Block) (any bool) {
 	x := &e.lending
-	b.Stamps = flag(e.core.RecordsCalls())
+	b.Stamps = flag(e.core.Loans.RecordsCalls())
 	for i, recent := range x.recent {
-		if recent && e.core.LendPeer(x.peers[i]-1, &b.Peers[i]) {
+		if recent && e.core.Loans.LendPeer(x.peers[i]-1, &b.Peers[i]) {
 			any = true
 			b.Stamps |= b.Peers[i].Keeps
 		}
@@ -155,8 +155,8 @@ func (e *Engine) lendAll(b *lease.Block) (any bool) {
 		if c.Handle == 0 {
 			continue
 		}
-		c.MayRecv = flag(e.core.MayRecv(c.Number))
-		c.Shares = flag(x.comms[i].shares && e.core.LendCalls(x.comms[i].number, &c.Sharing))
+		c.MayRecv = flag(e.core.Loans.MayRecv(c.Number))
+		c.Shares = flag(x.comms[i].shares && e.core.Loans.LendCalls(x.comms[i].number, &c.Sharing))
 		any = any || c.Shares != 0
 	}
 	return any
@@ -188,15 +188,15 @@ func (e *Engine) Forget(b *lease.Block, handle uint64) {
 
 // endLease takes the Block back before the transport is polled. Only the owner of the source can lend a Block, so the
 // Block is not lent again until the source has been polled.
-func (e *Engine) endLease() {
-	if e.lending.isLent.Load() {
-		e.mu.Lock()
-		e.mu.Unlock() //nolint:staticcheck // Lock has done everything
+func endLease(engine *Engine) {
+	if engine.lending.isLent.Load() {
+		engine.mu.Lock()
+		engine.mu.Unlock() //nolint:staticcheck // Lock has done everything
 	}
 }
 
 // takeBack takes the Block back and replays what C code has done. The caller holds the lock.
-func (e *Engine) takeBack() {
+func takeBack(e *Engine) {
 	x, b := &e.lending, e.lending.block
 	for tries := 1; !atomic.CompareAndSwapUint32(&b.State, lease.Lent, lease.Kept); tries++ {
 		atomic.StoreUint32(&b.Recall, 1) // C code stops waiting
@@ -210,24 +210,24 @@ func (e *Engine) takeBack() {
 	atomic.StoreUint32(&b.Recall, 0)
 	for i := range b.Peers {
 		if p := &b.Peers[i]; p.IsLent != 0 {
-			e.core.ReturnPeer(x.peers[i]-1, p)
+			e.core.Loans.ReturnPeer(x.peers[i]-1, p)
 			p.IsLent, x.recent[i] = 0, p.Used != 0
 		}
 	}
 	for i := range b.Comms {
 		if c := &b.Comms[i]; c.Shares != 0 {
-			e.core.ReturnCalls(x.comms[i].number, &c.Sharing)
+			e.core.Loans.ReturnCalls(x.comms[i].number, &c.Sharing)
 			c.Shares, x.comms[i].shares = 0, c.Sharing.Used != 0
 		}
 	}
 	if b.Events > 0 {
-		e.replay(b)
+		replay(e, b)
 	}
 	x.isLent.Store(false)
 }
 
 // replay is an event in which the core learns what C code has done.
-func (e *Engine) replay(b *lease.Block) {
+func replay(e *Engine, b *lease.Block) {
 	now := e.clock.now()
 	e.core.Begin(now)
 	for i := range b.Log[:b.Events] {
@@ -240,17 +240,17 @@ func (e *Engine) replay(b *lease.Block) {
 		payload := b.Payload[event.Payload:][:event.Length]
 		switch event.Kind {
 		case lease.Sent:
-			e.core.ReplaySent(e.lending.peers[event.Peer]-1, event, payload)
+			e.core.Loans.ReplaySent(e.lending.peers[event.Peer]-1, event, payload)
 		case lease.Received:
-			e.core.ReplayReceived(e.lending.peers[event.Peer]-1, event, payload)
+			e.core.Loans.ReplayReceived(e.lending.peers[event.Peer]-1, event, payload)
 		case lease.Called:
-			e.core.ReplayCalled(e.lending.comms[event.Peer].number, event, &b.Shapes[event.Shape],
+			e.core.Loans.ReplayCalled(e.lending.comms[event.Peer].number, event, &b.Shapes[event.Shape],
 				e.lending.instant(event.Began, now), at)
 		}
 	}
 	e.core.Begin(now)
 	e.postCount += b.Events
-	e.settle(e.core.End())
+	settle(e, e.core.End())
 }
 
 // instant converts a time on the processor's clock to the engine's clock.

@@ -56,7 +56,7 @@ func newSource(e *Engine, network int, tr PollTransport) *source {
 
 // Poll receives and processes packets, and returns their number.
 func (s *source) Poll() (n int, err error) {
-	s.engine.endLease()
+	endLease(s.engine)
 	round := s.round.Load()
 	var gen uint32
 	if s.placing.Load() {
@@ -95,7 +95,7 @@ func (s *source) advance(now handshake.Instant) {
 
 // Sleep announces that no goroutine polls.
 func (s *source) Sleep() bool {
-	s.engine.endLease()
+	endLease(s.engine)
 	return s.transport.Sleep()
 }
 

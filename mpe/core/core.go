@@ -57,6 +57,8 @@ type Core struct {
 	endedMessages []*Request
 	abortsDropped bool
 	Reports       Reports
+	// Loans lends parts of the core to C code.
+	Loans Loans
 	// recordedCall is reused for every call of Config.Calls, as its argument.
 	recordedCall Call
 	// callerGone means that the current event ends an operation of a program that no longer exists.
@@ -135,6 +137,7 @@ func New(cfg Config, effects Effects) *Core {
 	core.peers.init(core, len(cfg.Peers))
 	core.matching.core, core.Probes.core, core.BlockedSenders.core, core.RestingSends.core, core.Reports.core = core,
 		core, core, core, core
+	core.Loans.core = core
 	core.matching.init(cfg.Limits, len(cfg.Peers))
 	core.calls = collective.New(callEngine{core}, len(cfg.Peers), cfg.Collectives)
 	handshakes := limitsCache{}

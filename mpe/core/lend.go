@@ -20,19 +20,23 @@ type MemoryLender interface {
 	ReturnLink(peer int, from *lease.Link)
 }
 
+// Loans lends parts of a core to C code.
+type Loans struct{ core *Core }
+
 // CanLend reports whether the core is running and has nothing to do.
-func (e *Core) CanLend() bool {
+func (x *Loans) CanLend() bool {
+	e := x.core
 	return e.state == running && e.IsQuiet() && !e.calls.Busy() && !e.Reports.answerDue && !e.pending.coalesced
 }
 
 // RecordsCalls reports whether calls are recorded, with their times.
-func (e *Core) RecordsCalls() bool { return e.cfg.Calls != nil }
+func (x *Loans) RecordsCalls() bool { return x.core.cfg.Calls != nil }
 
 // LendPeer describes what C code may send to and receive from a peer.
-func (e *Core) LendPeer(rank int, to *lease.Peer) bool {
-	p := e.peers.list[rank]
+func (x *Loans) LendPeer(rank int, to *lease.Peer) bool {
+	p := x.core.peers.list[rank]
 	l := p.shortLink()
-	if l == nil || e.observes(p) || p.uncheckedLen < lease.MaxPayload {
+	if l == nil || x.core.observes(p) || p.uncheckedLen < lease.MaxPayload {
 		return false
 	}
 	memory, ok := l.memory.(MemoryLender)
@@ -60,51 +64,53 @@ func (e *Core) LendPeer(rank int, to *lease.Peer) bool {
 func limit(n int) uint32 { return uint32(min(n, lease.MaxEvents*lease.MaxPayload)) }
 
 // ReturnPeer ends the use of a peer by C code. The events must be replayed afterwards.
-func (e *Core) ReturnPeer(rank int, from *lease.Peer) {
-	e.peers.at(rank).extended.memory.(MemoryLender).ReturnLink(rank, &from.Link)
+func (x *Loans) ReturnPeer(rank int, from *lease.Peer) {
+	x.core.peers.at(rank).extended.memory.(MemoryLender).ReturnLink(rank, &from.Link)
 }
 
 // MayRecv reports whether C code may receive messages in a communicator: no receive is posted, and no message waits.
-func (e *Core) MayRecv(comm uint32) bool {
-	m := e.matching.forComm(comm)
+func (x *Loans) MayRecv(comm uint32) bool {
+	m := x.core.matching.forComm(comm)
 	return m.Posted() == 0 && m.Unexpected() == 0
 }
 
 // ReplaySent replays the sending of a message to a peer.
-func (e *Core) ReplaySent(rank int, event *lease.Event, payload []byte) {
-	l, x := e.peers.at(rank).extended, &e.connActions
-	x.op = extended.SendOp{Length: int64(len(payload)), Comm: event.Comm, Tag: event.Tag,
+func (x *Loans) ReplaySent(rank int, event *lease.Event, payload []byte) {
+	l, actions := x.core.peers.at(rank).extended, &x.core.connActions
+	actions.op = extended.SendOp{Length: int64(len(payload)), Comm: event.Comm, Tag: event.Tag,
 		Datatype: protocol.Datatype(event.Wire)}
-	l.conn.ShortHeader(&x.op, &x.short)
+	l.conn.ShortHeader(&actions.op, &actions.short)
 	l.recordSendNow(payload)
 }
 
 // ReplayReceived replays the receipt of a message from a peer. payload is only needed if the
 // peer has a recorder.
-func (e *Core) ReplayReceived(rank int, event *lease.Event, payload []byte) {
-	l, x := e.peers.at(rank).extended, &e.connActions
-	l.conn.ExpectedHeader(&x.short)
-	x.short.Acknowledged, x.short.Comm, x.short.Tag, x.short.Datatype = event.Acknowledged, event.Comm, event.Tag,
+func (x *Loans) ReplayReceived(rank int, event *lease.Event, payload []byte) {
+	e := x.core
+	l, header := e.peers.at(rank).extended, &e.connActions.short
+	l.conn.ExpectedHeader(header)
+	header.Acknowledged, header.Comm, header.Tag, header.Datatype = event.Acknowledged, event.Comm, event.Tag,
 		protocol.Datatype(event.Wire)
-	l.acceptShort(&x.short, payload, int(event.Length))
+	l.acceptShort(header, payload, int(event.Length))
 	l.p.recvsDone++
 	l.p.recvBytes += uint64(event.Length)
 	e.lastEndAt, e.lastFailed = e.now, false
 }
 
 // LendCalls lets C code make the collective calls of a communicator.
-func (e *Core) LendCalls(comm uint32, to *lease.Sharing) bool { return e.calls.Lend(comm, to) }
+func (x *Loans) LendCalls(comm uint32, to *lease.Sharing) bool { return x.core.calls.Lend(comm, to) }
 
 // DescribeShape describes the last call in a communicator, if C code can make calls like it.
-func (e *Core) DescribeShape(comm uint32, shape *lease.Shape) bool {
-	return e.calls.Describe(comm, shape)
+func (x *Loans) DescribeShape(comm uint32, shape *lease.Shape) bool {
+	return x.core.calls.Describe(comm, shape)
 }
 
 // ReturnCalls ends the use of a communicator's shared buffers.
-func (e *Core) ReturnCalls(comm uint32, from *lease.Sharing) { e.calls.Return(comm, from) }
+func (x *Loans) ReturnCalls(comm uint32, from *lease.Sharing) { x.core.calls.Return(comm, from) }
 
 // ReplayCalled replays a collective call.
-func (e *Core) ReplayCalled(comm uint32, event *lease.Event, shape *lease.Shape, began, ended handshake.Instant) {
+func (x *Loans) ReplayCalled(comm uint32, event *lease.Event, shape *lease.Shape, began, ended handshake.Instant) {
+	e := x.core
 	e.now = ended
 	e.calls.Replay(comm, int(event.Tag), shape)
 	e.nextID++
