@@ -109,7 +109,7 @@ func zrl_load(abi C.int) unsafe.Pointer {
 	if library.Load() == nil {
 		l := capi.New(which, callbacks{mpich: which == capi.MPICH})
 		if b := (*lease.Block)(C.block(C.size_t(unsafe.Sizeof(lease.Block{})))); b != nil {
-			l.LendTo(b)
+			l.LeaseTo(b)
 		}
 		library.CompareAndSwap(nil, l)
 	}

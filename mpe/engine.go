@@ -79,7 +79,7 @@ type Engine struct {
 	failure    failure
 	makeReport func() []byte
 
-	lending  lending
+	leasing  leasing
 	requests spareRequests
 	// postCount is the number of operations that callers have posted. The lock guards it.
 	postCount uint32
@@ -125,7 +125,7 @@ func New(cfg Config) (*Engine, error) {
 		clock:      clock(time.Now()), stop: make(chan struct{}), placements: placementTable{generation: 1},
 		outlets: make([]outlet, len(cfg.Peers)),
 	}
-	engine.mu.engine, engine.lending.clockStart = engine, processorClock()
+	engine.mu.engine, engine.leasing.clockStart = engine, processorClock()
 	engine.timer = time.AfterFunc(time.Hour, (*owner)(engine).onTimer)
 	engine.timer.Stop()
 	engine.tickAt.Store(int64(core.Never))
@@ -218,12 +218,12 @@ func (e *Engine) unlock() { unlockAfter(e, e.core.End()) }
 
 // unlockAfter is like unlock, but for an event that the caller has already ended. The outcome of that event is out.
 func unlockAfter(engine *Engine, out *core.Outcome) {
-	settle(engine, out)
+	applyOutcome(engine, out)
 	engine.mu.Unlock()
 }
 
-// settle performs what the outcome of an event asks for.
-func settle(e *Engine, out *core.Outcome) {
+// applyOutcome performs what the outcome of an event asks for.
+func applyOutcome(e *Engine, out *core.Outcome) {
 	if len(out.Completed) > 0 {
 		completeAll(out)
 	}

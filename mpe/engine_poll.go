@@ -26,7 +26,7 @@ func (e *Engine) start(oversubscribed bool) error {
 	e.placements.sources = make([]*source, e.size)
 	e.processedUntil = make([]handshake.Instant, len(e.transports))
 	var plain []int
-	e.lending.source = -1
+	e.leasing.source = -1
 	for id, tr := range e.transports {
 		transport, ok := tr.(PollTransport)
 		if !ok || !transport.CanPoll() || e.group.Len() == progress.MaxDrivers {
@@ -38,7 +38,7 @@ func (e *Engine) start(oversubscribed bool) error {
 		if _, memory := tr.(MemoryTransport); memory {
 			interval = progress.MemoryInterval
 			if !oversubscribed {
-				e.lending.source = e.group.Len()
+				e.leasing.source = e.group.Len()
 			}
 		}
 		if err := e.group.Add(transport.Wakeup(), s, interval); err != nil {

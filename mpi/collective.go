@@ -28,9 +28,9 @@ type collectiveCall struct {
 type callSequence struct {
 	mu sync.Mutex
 	// lastNumber is the number of the latest call, from 1 to tagAgree−1; the next number after that is 1 again. Devices
-	// use 0 for their own messages. If lent is not nil, the number is there instead, so that C code can count its calls.
+	// use 0 for their own messages. If leased is not nil, the number is there instead, so that C code can count its calls.
 	lastNumber uint32
-	lent       *uint32
+	leased     *uint32
 	// matchByOrder is set if messages of some members match by their order alone. Only one call may then be in
 	// progress; inProgress is its name, or "" if no call is.
 	matchByOrder bool
@@ -40,8 +40,8 @@ type callSequence struct {
 // next counts a call and returns its number.
 func (s *callSequence) next() int {
 	number := &s.lastNumber
-	if s.lent != nil {
-		number = s.lent
+	if s.leased != nil {
+		number = s.leased
 	}
 	*number = *number%(tagAgree-1) + 1
 	return int(*number)

@@ -1,4 +1,4 @@
-/* Short calls that C code finishes by itself, in memory that the engine lends (package mpe/lease). Each function returns
+/* Short calls that C code finishes by itself, in memory that the engine leases (package mpe/lease). Each function returns
    1 if it has made the call. Otherwise it has done nothing that a second attempt would not do again, and the caller must
    call the engine, which knows all rules, and judges whatever is unusual. The memory of other processes is hostile: it
    may contain anything, and change at any time. */
@@ -18,16 +18,16 @@
 static inline uint64_t *zrl_word(uint64_t at) { return (uint64_t *)(uintptr_t)at; }
 static inline char *zrl_bytes(uint64_t at) { return (char *)(uintptr_t)at; }
 
-/* Takes the block, if it is lent and no other thread uses it. */
+/* Takes the block, if it is leased and no other thread uses it. */
 static inline int zrl_enter(zrl_block *b) {
-    uint32_t lent = ZRL_LENT;
-    return b != NULL && ZRL_READ(&b->state) == ZRL_LENT && !ZRL_READ(&b->recall) &&
-           __atomic_compare_exchange_n(&b->state, &lent, ZRL_BUSY, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    uint32_t leased = ZRL_LEASED;
+    return b != NULL && ZRL_READ(&b->state) == ZRL_LEASED && !ZRL_READ(&b->recall) &&
+           __atomic_compare_exchange_n(&b->state, &leased, ZRL_BUSY, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static inline int zrl_leave(zrl_block *b, int done) {
     ZRL_WRITE(&b->calls, b->calls + (uint64_t)done);
-    __atomic_store_n(&b->state, ZRL_LENT, __ATOMIC_RELEASE);
+    __atomic_store_n(&b->state, ZRL_LEASED, __ATOMIC_RELEASE);
     return done;
 }
 
@@ -82,7 +82,7 @@ static inline zrl_peer *zrl_find_peer(zrl_block *b, zrl_comm *c, int rank) {
     if (c == NULL || (uint32_t)rank >= c->ranks || c->peers[rank] == 0 || b->events == ZRL_MAX_EVENTS)
         return NULL;
     zrl_peer *p = &b->peers[c->peers[rank] - 1];
-    return p->isLent ? p : NULL;
+    return p->isLeased ? p : NULL;
 }
 
 /* Adds a message to the log. payload is NULL if the engine does not need it. */

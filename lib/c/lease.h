@@ -1,4 +1,4 @@
-/* The memory that the engine lends to C code, generated from package lease by a test of lib/gen. */
+/* The memory that the engine leases to C code, generated from package lease by a test of lib/gen. */
 #ifndef ZRL_LEASE_H
 #define ZRL_LEASE_H
 
@@ -12,7 +12,7 @@
 #define ZRL_MAX_PAYLOAD 1024u
 #define ZRL_MAX_TYPES 1024u
 #define ZRL_KEPT 0u
-#define ZRL_LENT 1u
+#define ZRL_LEASED 1u
 #define ZRL_BUSY 2u
 #define ZRL_BARRIER 1u
 #define ZRL_BCAST 2u
@@ -173,14 +173,14 @@ _Static_assert(offsetof(zrl_link, doorbell) == 80, "layout");
 _Static_assert(sizeof(zrl_link) == 96, "layout");
 
 typedef struct {
-    uint32_t isLent;
+    uint32_t isLeased;
     uint32_t used;
     uint32_t keeps;
     zrl_sends sends;
     zrl_recvs recvs;
     zrl_link link;
 } zrl_peer;
-_Static_assert(offsetof(zrl_peer, isLent) == 0, "layout");
+_Static_assert(offsetof(zrl_peer, isLeased) == 0, "layout");
 _Static_assert(offsetof(zrl_peer, used) == 4, "layout");
 _Static_assert(offsetof(zrl_peer, keeps) == 8, "layout");
 _Static_assert(offsetof(zrl_peer, sends) == 12, "layout");

@@ -261,7 +261,7 @@ func (a *args) commFree() {
 	}
 	a.comm = c
 	check(c.attributes.Clear(c))
-	c.endLoans()
+	c.endLeases()
 	check(c.Free())
 	a.comm = nil
 	a.lib.release(c.errhandler.Load())

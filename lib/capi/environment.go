@@ -119,7 +119,7 @@ func (l *Library) removeUser() error {
 		return l.endRank()
 	}
 	l.phase.Store(notStarted)
-	if b := l.lender.block; b != nil { // C code must not make calls between two users
+	if b := l.lessor.block; b != nil { // C code must not make calls between two users
 		mpi.Foreign.TakeBack(l.world.Comm, b)
 	}
 	l.atExit.Do(l.callbacks.AtExit)

@@ -101,7 +101,7 @@ type Library struct {
 	typeHandles map[*datatype.Type]uint64
 	// upstream is set if the program was written for upstream's CPU library.
 	upstream *upstreamRank
-	lender   lender
+	lessor   lessor
 	// defaultHandler is the error handler for calls that have no object. It is also the initial error handler of each
 	// new world.
 	defaultHandler *errhandler
@@ -250,7 +250,7 @@ func (l *Library) dispatch(c *callEntry, list unsafe.Pointer) int {
 		case err != nil:
 			return l.handleError(&a, err)
 		case done:
-			l.lend(&a)
+			l.lease(&a)
 			return 0
 		}
 	}

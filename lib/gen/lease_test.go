@@ -34,7 +34,7 @@ func TestLease(t *testing.T) {
 // Go expects it.
 func leaseH() string {
 	var b strings.Builder
-	b.WriteString("/* The memory that the engine lends to C code, generated from package lease by a test of lib/gen. */\n")
+	b.WriteString("/* The memory that the engine leases to C code, generated from package lease by a test of lib/gen. */\n")
 	b.WriteString("#ifndef ZRL_LEASE_H\n#define ZRL_LEASE_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n")
 	for _, c := range []struct {
 		name  string
@@ -42,7 +42,7 @@ func leaseH() string {
 	}{
 		{"MAX_COMMS", lease.MaxComms}, {"MAX_RANKS", lease.MaxRanks}, {"MAX_SHAPES", lease.MaxShapes},
 		{"MAX_EVENTS", lease.MaxEvents}, {"MAX_PAYLOAD", lease.MaxPayload}, {"MAX_TYPES", lease.MaxTypes},
-		{"KEPT", uint64(lease.Kept)}, {"LENT", uint64(lease.Lent)}, {"BUSY", uint64(lease.Busy)},
+		{"KEPT", uint64(lease.Kept)}, {"LEASED", uint64(lease.Leased)}, {"BUSY", uint64(lease.Busy)},
 		{"BARRIER", uint64(lease.Barrier)}, {"BCAST", uint64(lease.Bcast)}, {"REDUCE", uint64(lease.Reduce)},
 		{"ALLREDUCE", uint64(lease.Allreduce)}, {"ALLGATHER", uint64(lease.Allgather)},
 		{"ALLTOALL", uint64(lease.Alltoall)},

@@ -57,8 +57,8 @@ type Core struct {
 	endedMessages []*Request
 	abortsDropped bool
 	Reports       Reports
-	// Loans lends parts of the core to C code.
-	Loans Loans
+	// Leases leases parts of the core to C code.
+	Leases Leases
 	// recordedCall is reused for every call of Config.Calls, as its argument.
 	recordedCall Call
 	// callerGone means that the current event ends an operation of a program that no longer exists.
@@ -137,7 +137,7 @@ func New(cfg Config, effects Effects) *Core {
 	core.peers.init(core, len(cfg.Peers))
 	core.matching.core, core.Probes.core, core.BlockedSenders.core, core.RestingSends.core, core.Reports.core = core,
 		core, core, core, core
-	core.Loans.core = core
+	core.Leases.core = core
 	core.matching.init(cfg.Limits, len(cfg.Peers))
 	core.calls = collective.New(callEngine{core}, len(cfg.Peers), cfg.Collectives)
 	handshakes := limitsCache{}

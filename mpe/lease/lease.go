@@ -1,9 +1,9 @@
-// Package lease defines the memory through which an engine lends part of its work to C code in the same process: the
-// Block. While a Block is lent, C code sends and receives short messages, and executes short collective calls, through
+// Package lease defines the memory through which an engine leases part of its work to C code in the same process: the
+// Block. While a Block is leased, C code sends and receives short messages, and executes short collective calls, through
 // the memory that the rank shares with its peers. The engine takes the Block back before it does anything else, and
 // then replays the log of what C code has done, so that its state is the same as if it had done everything itself.
 //
-// The types have the same layout in C: lib/gen translates them. Addresses are uint64s. Package mpe lends Blocks and takes
+// The types have the same layout in C: lib/gen translates them. Addresses are uint64s. Package mpe leases Blocks and takes
 // them back.
 package lease
 
@@ -22,7 +22,7 @@ const (
 	MaxPeers = 16
 	// MaxShapes is a power of two.
 	MaxShapes = 32
-	// MaxEvents is the maximum number of messages and calls for which a Block can be lent. It bounds the time that the
+	// MaxEvents is the maximum number of messages and calls for which a Block can be leased. It bounds the time that the
 	// engine needs to replay them, and how late it acknowledges messages.
 	MaxEvents = 64
 	// MaxPayload is the maximum length, in bytes, of a message, of a vector, and of a block of a rank.
@@ -40,13 +40,13 @@ const (
 const (
 	// Kept: the engine uses the Block.
 	Kept uint32 = iota
-	// Lent: C code may use the Block, by changing its state to Busy.
-	Lent
+	// Leased: C code may use the Block, by changing its state to Busy.
+	Leased
 	// Busy: C code uses the Block.
 	Busy
 )
 
-// Block is the memory that an engine lends. Only the owner reads or writes it, except for State and Recall.
+// Block is the memory that an engine leases. Only the owner reads or writes it, except for State and Recall.
 type Block struct {
 	// State is the state of the Block. Recall is set while the engine waits for the Block: C code must not wait then.
 	// Both must be accessed atomically.
@@ -83,7 +83,7 @@ type Comm struct {
 	// Sequence is the address of the uint32 number of the communicator's last collective call.
 	Sequence uint64
 	// Number is the communicator's number in messages. MayRecv is set if no receive is posted and no message waits in
-	// it, and Shares is set if Sharing is lent.
+	// it, and Shares is set if Sharing is leased.
 	Number, MayRecv, Shares uint32
 	Rank, Ranks             uint32
 	// Peers holds, for each rank, the index of its entry in Block.Peers plus 1, or 0.
@@ -93,8 +93,8 @@ type Comm struct {
 
 // Peer is a peer that shares memory with the rank.
 type Peer struct {
-	// IsLent is set if C code may use the other fields. Used is set if C code has done so.
-	IsLent, Used uint32
+	// IsLeased is set if C code may use the other fields. Used is set if C code has done so.
+	IsLeased, Used uint32
 	// Keeps is set if the log must keep the payload of received messages.
 	Keeps uint32
 	Sends Sends
@@ -121,7 +121,7 @@ type Recvs struct {
 type Link struct {
 	// Out and In are the addresses of the rings, and Size is the size of each in bytes.
 	Out, In, Size uint64
-	// OutHead and InHead are the addresses of the words that tell the writer what the reader has released.
+	// OutHead and InHead are the addresses of the words in which the reader publishes its position.
 	OutHead, InHead uint64
 	// The other positions have the same meaning as in package shm.
 	OutPos, OutReadHead, OutCleared uint64

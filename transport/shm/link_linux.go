@@ -43,8 +43,8 @@ type peer struct {
 
 	// newestLink is the last link that Poll has seen. Only Poll uses this field.
 	newestLink *link
-	// lent is the link that C code uses, or nil. The engine's lock guards it.
-	lent *link
+	// leased is the link that C code uses, or nil. The engine's lock guards it.
+	leased *link
 }
 
 // link is the memory that two ranks share.

@@ -48,9 +48,9 @@ type sharedBuffers struct {
 type sharedBuffer struct {
 	mu  sync.Mutex
 	mem []byte
-	// lends is the number of communicators for which the buffer is lent. While it is positive, mu is locked. The
+	// leases is the number of communicators for which the buffer is leased. While it is positive, mu is locked. The
 	// engine's lock guards it.
-	lends int
+	leases int
 }
 
 // newSharedBuffers creates this rank's buffer. The memory always has sharedSlots slots, which occupy pages only once

@@ -1,3 +1,3 @@
-// Package leasetest makes short calls in C (lib/c/fast.h), for tests of everything that lends or shares memory with C
+// Package leasetest makes short calls in C (lib/c/fast.h), for tests of everything that leases or shares memory with C
 // code. It is empty without cgo.
 package leasetest

@@ -6,15 +6,15 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/lease"
 )
 
-// This file lends the shared buffers of a communicator to C code, which then executes short calls by the algorithms
-// named shared. C code gives up a call by leaving no trace but its publications: the executor repeats the call with the
-// same number, and writes and publishes the same data again.
+// This file leases the shared buffers of a communicator to C code, which then executes short calls by the algorithms
+// named shared. If C code leaves a call unfinished, the executor executes it under the same number, and so publishes the
+// same data again.
 
-// BufferLender is a SharedBuffers whose slots C code can use.
-type BufferLender interface {
-	// LendSlots provides the addresses of the members' slots. They remain mapped until ReturnSlots, which must be
-	// called if and only if LendSlots returns true.
-	LendSlots(slot int, members []int, to *lease.Sharing) bool
+// BufferLessor is a SharedBuffers whose slots C code can use.
+type BufferLessor interface {
+	// LeaseSlots provides the addresses of the members' slots. They remain mapped until ReturnSlots, which must be
+	// called if and only if LeaseSlots returns true.
+	LeaseSlots(slot int, members []int, to *lease.Sharing) bool
 	ReturnSlots(members []int)
 }
 
@@ -23,12 +23,12 @@ var sharedCalls = map[coll.Collective]uint32{coll.Barrier: lease.Barrier, coll.B
 	coll.Reduce: lease.Reduce, coll.Allreduce: lease.Allreduce, coll.Allgather: lease.Allgather,
 	coll.Alltoall: lease.Alltoall}
 
-// lentCalls is the inverse of sharedCalls.
-var lentCalls = [...]coll.Collective{lease.Barrier: coll.Barrier, lease.Bcast: coll.Bcast, lease.Reduce: coll.Reduce,
+// leasedCalls is the inverse of sharedCalls.
+var leasedCalls = [...]coll.Collective{lease.Barrier: coll.Barrier, lease.Bcast: coll.Bcast, lease.Reduce: coll.Reduce,
 	lease.Allreduce: coll.Allreduce, lease.Allgather: coll.Allgather, lease.Alltoall: coll.Alltoall}
 
-// Lent returns the collective of a shape.
-func Lent(shape *lease.Shape) coll.Collective { return lentCalls[shape.Call] }
+// Leased returns the collective of a shape.
+func Leased(shape *lease.Shape) coll.Collective { return leasedCalls[shape.Call] }
 
 // lastCall describes the last call on shared buffers.
 type lastCall struct {
@@ -45,8 +45,8 @@ type lastCall struct {
 // Busy reports whether a call is in progress.
 func (e *Executor) Busy() bool { return len(e.calls) > 0 || e.Pending() }
 
-// lendable returns the sharing of a communicator if C code can use it.
-func (e *Executor) lendable(comm uint32) (*agreement, *sharing) {
+// leasable returns the sharing of a communicator if C code can use it.
+func (e *Executor) leasable(comm uint32) (*agreement, *sharing) {
 	a := e.agreements[comm]
 	if a == nil || !a.done || a.freed || len(a.aborts) > 0 || a.sharing == nil {
 		return nil, nil
@@ -61,7 +61,7 @@ func (e *Executor) lendable(comm uint32) (*agreement, *sharing) {
 
 // Describe describes the last call in a communicator. It returns false if C code cannot make calls like it.
 func (e *Executor) Describe(comm uint32, shape *lease.Shape) bool {
-	_, s := e.lendable(comm)
+	_, s := e.leasable(comm)
 	if s == nil {
 		return false
 	}
@@ -82,14 +82,14 @@ func (e *Executor) Describe(comm uint32, shape *lease.Shape) bool {
 	return true
 }
 
-// Lend lends the shared buffers of a communicator to C code.
-func (e *Executor) Lend(comm uint32, to *lease.Sharing) bool {
-	_, s := e.lendable(comm)
+// Lease leases the shared buffers of a communicator to C code.
+func (e *Executor) Lease(comm uint32, to *lease.Sharing) bool {
+	_, s := e.leasable(comm)
 	if s == nil {
 		return false
 	}
-	buffers, ok := s.buffers.(BufferLender)
-	if !ok || !buffers.LendSlots(s.slot, s.members, to) {
+	buffers, ok := s.buffers.(BufferLessor)
+	if !ok || !buffers.LeaseSlots(s.slot, s.members, to) {
 		return false
 	}
 	to.Self, to.Members, to.Used, to.LastTag = uint32(s.self), uint32(len(s.members)), 0, uint32(s.lastTag)
@@ -106,7 +106,7 @@ func (e *Executor) Lend(comm uint32, to *lease.Sharing) bool {
 func (e *Executor) Return(comm uint32, from *lease.Sharing) {
 	a := e.agreements[comm]
 	s := a.sharing
-	s.buffers.(BufferLender).ReturnSlots(s.members)
+	s.buffers.(BufferLessor).ReturnSlots(s.members)
 	if from.Used == 0 {
 		return
 	}
@@ -121,7 +121,7 @@ func (e *Executor) Return(comm uint32, from *lease.Sharing) {
 // Replay counts and records a call that C code has made.
 func (e *Executor) Replay(comm uint32, tag int, shape *lease.Shape) {
 	s := e.agreements[comm].sharing
-	call := lentCalls[shape.Call]
+	call := leasedCalls[shape.Call]
 	x := &e.replayed
 	x.executor = e
 	x.Call.Collective, x.Call.Bytes, x.Call.Root, x.Call.Vector = call, int(shape.Bytes), int(shape.Root), false

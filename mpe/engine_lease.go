@@ -11,18 +11,18 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpe/lease"
 )
 
-// Lender is a Device that can lend its fast path to C code.
-type Lender interface {
-	// Lend lends a Block after a call that the program has completed, if the device can. The device takes the Block back
+// Lessor is a Device that can lease its fast path to C code.
+type Lessor interface {
+	// Lease leases a Block after a call that the program has completed, if the device can. The device takes the Block back
 	// before it does anything else.
-	Lend(b *lease.Block, l *Loan) bool
+	Lease(b *lease.Block, l *LeaseRequest) bool
 	// Forget takes the Block back, and removes a communicator from it. It must be called before the handle or the
 	// sequence becomes invalid. Handle 0 refers to no communicator.
 	Forget(b *lease.Block, handle uint64)
 }
 
-// Loan describes a completed call. C code can make calls like it.
-type Loan struct {
+// LeaseRequest describes a completed call. C code can make calls like it.
+type LeaseRequest struct {
 	// Handle is the communicator's handle in C. Sequence is the address of the number of its last collective call.
 	Handle, Sequence uint64
 	// Comm and CallComm are the communicator's numbers in messages and in collective calls. Rank is this rank's number
@@ -36,35 +36,35 @@ type Loan struct {
 	Shape *lease.Shape
 }
 
-// lending is the state of an engine that lends a Block. The engine's lock guards it.
-type lending struct {
-	// block is the Block that is, or was last, lent.
+// leasing is the state of an engine that leases a Block. The engine's lock guards it.
+type leasing struct {
+	// block is the Block that is, or was last, leased.
 	block *lease.Block
-	// isLent is set while the Block is lent. It may be read without the lock.
-	isLent atomic.Bool
+	// isLeased is set while the Block is leased. It may be read without the lock.
+	isLeased atomic.Bool
 	// source is the index of the source that polls the peers that share memory, or −1.
 	source int
 	// peers holds the world ranks of the entries in Block.Peers. recent is set for entries that were used lately.
 	peers  [lease.MaxPeers]int
 	recent [lease.MaxPeers]bool
 	// comms describes the entries in Block.Comms. nextComm is the entry to replace next.
-	comms    [lease.MaxComms]lentComm
+	comms    [lease.MaxComms]leasedComm
 	nextComm int
 	// clockStart is the time on the processor's clock, in nanoseconds, at which the engine's clock started.
 	clockStart int64
 }
 
-// lentComm describes an entry in Block.Comms. shares is set if collective calls were made lately.
-type lentComm struct {
+// leasedComm describes an entry in Block.Comms. shares is set if collective calls were made lately.
+type leasedComm struct {
 	number uint32
 	shares bool
 }
 
-// maxPollsLent is the number of polls by C code, each of a few nanoseconds, before it leaves a wait to the engine, which
+// maxPollsLeased is the number of polls by C code, each of a few nanoseconds, before it leaves a wait to the engine, which
 // shows the wait to tools and can sleep.
-const maxPollsLent = 1500
+const maxPollsLeased = 1500
 
-// engineLock is the lock of an engine. Lock takes a lent Block back.
+// engineLock is the lock of an engine. Lock takes a leased Block back.
 type engineLock struct {
 	sync.Mutex
 	engine *Engine
@@ -72,52 +72,52 @@ type engineLock struct {
 
 func (m *engineLock) Lock() {
 	m.Mutex.Lock()
-	if m.engine.lending.isLent.Load() {
-		takeBack(m.engine)
+	if m.engine.leasing.isLeased.Load() {
+		revoke(m.engine)
 	}
 }
 
-// Lend implements Lender.
-func (e *Engine) Lend(b *lease.Block, l *Loan) bool {
-	at := e.lending.source
+// Lease implements Lessor.
+func (e *Engine) Lease(b *lease.Block, l *LeaseRequest) bool {
+	at := e.leasing.source
 	if at < 0 || !e.group.Acquire(at) { // otherwise a goroutine is polling
 		return false
 	}
 	defer e.group.Release(at)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.core.Loans.CanLend() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks {
+	if !e.core.Leases.CanLease() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks {
 		return false
 	}
-	if e.lending.block != b {
-		e.lending.block, b.Comms, b.Shapes = b, [lease.MaxComms]lease.Comm{}, [lease.MaxShapes]lease.Shape{}
+	if e.leasing.block != b {
+		e.leasing.block, b.Comms, b.Shapes = b, [lease.MaxComms]lease.Comm{}, [lease.MaxShapes]lease.Shape{}
 	}
-	c := e.lending.addComm(b, l)
+	c := e.leasing.addComm(b, l)
 	if l.Peer >= 0 {
-		e.lending.addPeer(b, c, l)
+		e.leasing.addPeer(b, c, l)
 	}
-	if l.Shape != nil && e.core.Loans.DescribeShape(l.CallComm, l.Shape) {
+	if l.Shape != nil && e.core.Leases.DescribeShape(l.CallComm, l.Shape) {
 		b.Shapes[l.Shape.Index()] = *l.Shape
-		e.lending.comms[c].shares = true
+		e.leasing.comms[c].shares = true
 	}
-	if !lendAll(e, b) {
+	if !leaseAll(e, b) {
 		return false
 	}
-	b.Events, b.PayloadLen, b.Polls = 0, 0, maxPollsLent
-	e.lending.isLent.Store(true)
-	atomic.StoreUint32(&b.State, lease.Lent)
+	b.Events, b.PayloadLen, b.Polls = 0, 0, maxPollsLeased
+	e.leasing.isLeased.Store(true)
+	atomic.StoreUint32(&b.State, lease.Leased)
 	return true
 }
 
 // addComm returns the index of the entry for a communicator, which it adds if necessary.
-func (x *lending) addComm(b *lease.Block, l *Loan) int {
+func (x *leasing) addComm(b *lease.Block, l *LeaseRequest) int {
 	i := slices.IndexFunc(b.Comms[:], func(c lease.Comm) bool { return c.Handle == l.Handle })
 	if i < 0 {
 		i = x.nextComm
 		x.nextComm = (i + 1) % len(b.Comms)
 		b.Comms[i] = lease.Comm{Handle: l.Handle, Sequence: l.Sequence, Number: l.Comm, Rank: uint32(l.Rank),
 			Ranks: uint32(len(l.Members))}
-		x.comms[i] = lentComm{number: l.CallComm}
+		x.comms[i] = leasedComm{number: l.CallComm}
 		for r, rank := range l.Members {
 			b.Comms[i].Peers[r] = uint8(slices.Index(x.peers[:], rank+1) + 1)
 		}
@@ -126,7 +126,7 @@ func (x *lending) addComm(b *lease.Block, l *Loan) int {
 }
 
 // addPeer adds the peer of a message to the Block, if it has space.
-func (x *lending) addPeer(b *lease.Block, comm int, l *Loan) {
+func (x *leasing) addPeer(b *lease.Block, comm int, l *LeaseRequest) {
 	i := slices.Index(x.peers[:], l.Peer+1)
 	if i < 0 {
 		if i = slices.Index(x.peers[:], 0); i < 0 {
@@ -140,12 +140,12 @@ func (x *lending) addPeer(b *lease.Block, comm int, l *Loan) {
 	}
 }
 
-// lendAll lends everything that was used lately. It returns false if nothing can be lent.
-func lendAll(e *Engine, b *lease.Block) (any bool) {
-	x := &e.lending
-	b.Stamps = flag(e.core.Loans.RecordsCalls())
+// leaseAll leases everything that was used lately. It returns false if nothing can be leased.
+func leaseAll(e *Engine, b *lease.Block) (any bool) {
+	x := &e.leasing
+	b.Stamps = flag(e.core.Leases.RecordsCalls())
 	for i, recent := range x.recent {
-		if recent && e.core.Loans.LendPeer(x.peers[i]-1, &b.Peers[i]) {
+		if recent && e.core.Leases.LeasePeer(x.peers[i]-1, &b.Peers[i]) {
 			any = true
 			b.Stamps |= b.Peers[i].Keeps
 		}
@@ -155,8 +155,8 @@ func lendAll(e *Engine, b *lease.Block) (any bool) {
 		if c.Handle == 0 {
 			continue
 		}
-		c.MayRecv = flag(e.core.Loans.MayRecv(c.Number))
-		c.Shares = flag(x.comms[i].shares && e.core.Loans.LendCalls(x.comms[i].number, &c.Sharing))
+		c.MayRecv = flag(e.core.Leases.MayRecv(c.Number))
+		c.Shares = flag(x.comms[i].shares && e.core.Leases.LeaseCalls(x.comms[i].number, &c.Sharing))
 		any = any || c.Shares != 0
 	}
 	return any
@@ -169,14 +169,14 @@ func flag(set bool) uint32 {
 	return 0
 }
 
-// Forget implements Lender.
+// Forget implements Lessor.
 func (e *Engine) Forget(b *lease.Block, handle uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i := range b.Comms {
 		if b.Comms[i].Handle == handle {
 			b.Comms[i] = lease.Comm{}
-			e.lending.comms[i] = lentComm{}
+			e.leasing.comms[i] = leasedComm{}
 		}
 	}
 	for i := range b.Shapes {
@@ -186,19 +186,19 @@ func (e *Engine) Forget(b *lease.Block, handle uint64) {
 	}
 }
 
-// endLease takes the Block back before the transport is polled. Only the owner of the source can lend a Block, so the
-// Block is not lent again until the source has been polled.
+// endLease takes the Block back before the transport is polled. Only the owner of the source can lease a Block, so the
+// Block is not leased again until the source has been polled.
 func endLease(engine *Engine) {
-	if engine.lending.isLent.Load() {
+	if engine.leasing.isLeased.Load() {
 		engine.mu.Lock()
 		engine.mu.Unlock() //nolint:staticcheck // Lock has done everything
 	}
 }
 
-// takeBack takes the Block back and replays what C code has done. The caller holds the lock.
-func takeBack(e *Engine) {
-	x, b := &e.lending, e.lending.block
-	for tries := 1; !atomic.CompareAndSwapUint32(&b.State, lease.Lent, lease.Kept); tries++ {
+// revoke takes the Block back and replays what C code has done. The caller holds the lock.
+func revoke(e *Engine) {
+	x, b := &e.leasing, e.leasing.block
+	for tries := 1; !atomic.CompareAndSwapUint32(&b.State, lease.Leased, lease.Kept); tries++ {
 		atomic.StoreUint32(&b.Recall, 1) // C code stops waiting
 		switch {
 		case tries%1000 == 0: // the system has interrupted C code
@@ -209,21 +209,21 @@ func takeBack(e *Engine) {
 	}
 	atomic.StoreUint32(&b.Recall, 0)
 	for i := range b.Peers {
-		if p := &b.Peers[i]; p.IsLent != 0 {
-			e.core.Loans.ReturnPeer(x.peers[i]-1, p)
-			p.IsLent, x.recent[i] = 0, p.Used != 0
+		if p := &b.Peers[i]; p.IsLeased != 0 {
+			e.core.Leases.ReturnPeer(x.peers[i]-1, p)
+			p.IsLeased, x.recent[i] = 0, p.Used != 0
 		}
 	}
 	for i := range b.Comms {
 		if c := &b.Comms[i]; c.Shares != 0 {
-			e.core.Loans.ReturnCalls(x.comms[i].number, &c.Sharing)
+			e.core.Leases.ReturnCalls(x.comms[i].number, &c.Sharing)
 			c.Shares, x.comms[i].shares = 0, c.Sharing.Used != 0
 		}
 	}
 	if b.Events > 0 {
 		replay(e, b)
 	}
-	x.isLent.Store(false)
+	x.isLeased.Store(false)
 }
 
 // replay is an event in which the core learns what C code has done.
@@ -234,27 +234,27 @@ func replay(e *Engine, b *lease.Block) {
 		event := &b.Log[i]
 		at := now
 		if b.Stamps != 0 {
-			at = e.lending.instant(event.Ended, now)
+			at = e.leasing.instant(event.Ended, now)
 			e.core.Begin(at)
 		}
 		payload := b.Payload[event.Payload:][:event.Length]
 		switch event.Kind {
 		case lease.Sent:
-			e.core.Loans.ReplaySent(e.lending.peers[event.Peer]-1, event, payload)
+			e.core.Leases.ReplaySent(e.leasing.peers[event.Peer]-1, event, payload)
 		case lease.Received:
-			e.core.Loans.ReplayReceived(e.lending.peers[event.Peer]-1, event, payload)
+			e.core.Leases.ReplayReceived(e.leasing.peers[event.Peer]-1, event, payload)
 		case lease.Called:
-			e.core.Loans.ReplayCalled(e.lending.comms[event.Peer].number, event, &b.Shapes[event.Shape],
-				e.lending.instant(event.Began, now), at)
+			e.core.Leases.ReplayCalled(e.leasing.comms[event.Peer].number, event, &b.Shapes[event.Shape],
+				e.leasing.instant(event.Began, now), at)
 		}
 	}
 	e.core.Begin(now)
 	e.postCount += b.Events
-	settle(e, e.core.End())
+	applyOutcome(e, e.core.End())
 }
 
 // instant converts a time on the processor's clock to the engine's clock.
-func (x *lending) instant(t uint64, now handshake.Instant) handshake.Instant {
+func (x *leasing) instant(t uint64, now handshake.Instant) handshake.Instant {
 	if t == 0 {
 		return now
 	}

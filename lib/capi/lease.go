@@ -9,27 +9,27 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
 
-// lender decides when to lend the Block. A loan costs about as much as a short call, so it must be used for several.
-type lender struct {
+// lessor decides when to lease the Block. A lease costs about as much as a short call, so it must be used for several.
+type lessor struct {
 	block *lease.Block
 	mu    sync.Mutex
-	// calls is the value of Block.Calls at the last attempt, and lent is set if that attempt succeeded. waste is the
-	// number of loans in sequence that were hardly used. skip is the number of calls after which to lend again.
+	// calls is the value of Block.Calls at the last attempt, and leased is set if that attempt succeeded. waste is the
+	// number of leases in sequence that were hardly used. skip is the number of calls after which to lease again.
 	calls       uint64
-	lent        bool
+	leased      bool
 	waste, skip int
 }
 
 const (
-	// minUse is the minimum number of calls for which a loan was worth its cost.
+	// minUse is the minimum number of calls for which a lease was worth its cost.
 	minUse = 4
-	// maxWaste bounds waste: after that number of loans, every 2^maxWaste-th call lends.
+	// maxWaste bounds waste: after that number of leases, every 2^maxWaste-th call leases.
 	maxWaste = 6
 )
 
-// LendTo makes the library lend its fast path to C code through b, memory allocated by C that is zero.
-func (l *Library) LendTo(b *lease.Block) {
-	l.lender.block = b
+// LeaseTo makes the library lease its fast path to C code through b, memory allocated by C that is zero.
+func (l *Library) LeaseTo(b *lease.Block) {
+	l.lessor.block = b
 	for i := range l.types.predefined {
 		e := &l.types.predefined[i]
 		if e.object == nil || !e.object.IsDense() || e.object.Size() > lease.MaxPayload {
@@ -40,12 +40,12 @@ func (l *Library) LendTo(b *lease.Block) {
 	}
 }
 
-// Block returns the Block passed to LendTo, or nil.
-func (l *Library) Block() *lease.Block { return l.lender.block }
+// Block returns the Block passed to LeaseTo, or nil.
+func (l *Library) Block() *lease.Block { return l.lessor.block }
 
-// lend lends the Block after a call that has succeeded, if C code can make calls like it.
-func (l *Library) lend(a *args) {
-	x := &l.lender
+// lease leases the Block after a call that has succeeded, if C code can make calls like it.
+func (l *Library) lease(a *args) {
+	x := &l.lessor
 	if x.block == nil || l.upstream != nil || a.comm == nil || !x.mu.TryLock() {
 		return
 	}
@@ -91,23 +91,23 @@ func (l *Library) lend(a *args) {
 	if peer >= 0 {
 		described = nil
 	}
-	x.lent = mpi.Foreign.Lend(a.comm.Comm, x.block, a.comm.handle, a.comm.sequence, peer, described)
+	x.leased = mpi.Foreign.Lease(a.comm.Comm, x.block, a.comm.handle, a.comm.sequence, peer, described)
 }
 
 // isShort reports whether C code can transfer the elements.
-func (x *lender) isShort(count int64, datatype uint64) bool {
+func (x *lessor) isShort(count int64, datatype uint64) bool {
 	t := &x.block.Types[datatype%lease.MaxTypes]
 	return t.Handle == datatype && uint64(count) <= lease.MaxPayload && uint64(count)*uint64(t.Size) <= lease.MaxPayload
 }
 
-// isDue reports whether to lend now.
-func (x *lender) isDue() bool {
+// isDue reports whether to lease now.
+func (x *lessor) isDue() bool {
 	if x.skip > 0 {
 		x.skip--
 		return false
 	}
 	calls := atomic.LoadUint64(&x.block.Calls)
-	if used := calls - x.calls; x.lent && used >= minUse {
+	if used := calls - x.calls; x.leased && used >= minUse {
 		x.waste = 0
 	} else {
 		x.waste = min(x.waste+1, maxWaste)
@@ -117,12 +117,12 @@ func (x *lender) isDue() bool {
 	return true
 }
 
-// endLoans ends the use of the communicator by C code.
-func (c *comm) endLoans() {
+// endLeases ends the use of the communicator by C code.
+func (c *comm) endLeases() {
 	if c.sequence == nil {
 		return
 	}
-	mpi.Foreign.EndLoans(c.Comm, c.lib.lender.block, c.handle)
+	mpi.Foreign.EndLeases(c.Comm, c.lib.lessor.block, c.handle)
 	c.lib.callbacks.Free(unsafe.Pointer(c.sequence))
 	c.sequence = nil
 }

@@ -8,43 +8,43 @@ import (
 	"github.com/zrlmpi/zrlmpid/protocol"
 )
 
-// This file lends the fast path (fast_path.go) to C code, and replays what C code has done with it. A replay changes
+// This file leases the fast path (fast_path.go) to C code, and replays what C code has done with it. A replay changes
 // the same state as the fast path does, so that counters, recorders and retransmissions do not depend on who sent a
 // message.
 
-// MemoryLender is a Memory whose links C code can use.
-type MemoryLender interface {
-	// LendLink describes the link to peer. It returns false if C code cannot use the link now.
-	LendLink(peer int, to *lease.Link) bool
+// MemoryLessor is a Memory whose links C code can use.
+type MemoryLessor interface {
+	// LeaseLink describes the link to peer. It returns false if C code cannot use the link now.
+	LeaseLink(peer int, to *lease.Link) bool
 	// ReturnLink ends the use of the link, and adopts its positions.
 	ReturnLink(peer int, from *lease.Link)
 }
 
-// Loans lends parts of a core to C code.
-type Loans struct{ core *Core }
+// Leases leases parts of a core to C code.
+type Leases struct{ core *Core }
 
-// CanLend reports whether the core is running and has nothing to do.
-func (x *Loans) CanLend() bool {
+// CanLease reports whether the core is running and has nothing to do.
+func (x *Leases) CanLease() bool {
 	e := x.core
 	return e.state == running && e.IsQuiet() && !e.calls.Busy() && !e.Reports.answerDue && !e.pending.coalesced
 }
 
 // RecordsCalls reports whether calls are recorded, with their times.
-func (x *Loans) RecordsCalls() bool { return x.core.cfg.Calls != nil }
+func (x *Leases) RecordsCalls() bool { return x.core.cfg.Calls != nil }
 
-// LendPeer describes what C code may send to and receive from a peer.
-func (x *Loans) LendPeer(rank int, to *lease.Peer) bool {
+// LeasePeer describes what C code may send to and receive from a peer.
+func (x *Leases) LeasePeer(rank int, to *lease.Peer) bool {
 	p := x.core.peers.list[rank]
 	l := p.shortLink()
 	if l == nil || x.core.observes(p) || p.uncheckedLen < lease.MaxPayload {
 		return false
 	}
-	memory, ok := l.memory.(MemoryLender)
+	memory, ok := l.memory.(MemoryLessor)
 	if !ok {
 		return false
 	}
 	a, ok := l.conn.Allow(lease.MaxPayload)
-	if !ok || !memory.LendLink(rank, &to.Link) {
+	if !ok || !memory.LeaseLink(rank, &to.Link) {
 		return false
 	}
 	s, r := &a.Send, &a.Recv
@@ -56,7 +56,7 @@ func (x *Loans) LendPeer(rank int, to *lease.Peer) bool {
 	if p.cfg.Recorder != nil {
 		to.Keeps = 1
 	}
-	to.IsLent = 1
+	to.IsLeased = 1
 	return true
 }
 
@@ -64,18 +64,18 @@ func (x *Loans) LendPeer(rank int, to *lease.Peer) bool {
 func limit(n int) uint32 { return uint32(min(n, lease.MaxEvents*lease.MaxPayload)) }
 
 // ReturnPeer ends the use of a peer by C code. The events must be replayed afterwards.
-func (x *Loans) ReturnPeer(rank int, from *lease.Peer) {
-	x.core.peers.at(rank).extended.memory.(MemoryLender).ReturnLink(rank, &from.Link)
+func (x *Leases) ReturnPeer(rank int, from *lease.Peer) {
+	x.core.peers.at(rank).extended.memory.(MemoryLessor).ReturnLink(rank, &from.Link)
 }
 
 // MayRecv reports whether C code may receive messages in a communicator: no receive is posted, and no message waits.
-func (x *Loans) MayRecv(comm uint32) bool {
+func (x *Leases) MayRecv(comm uint32) bool {
 	m := x.core.matching.forComm(comm)
 	return m.Posted() == 0 && m.Unexpected() == 0
 }
 
 // ReplaySent replays the sending of a message to a peer.
-func (x *Loans) ReplaySent(rank int, event *lease.Event, payload []byte) {
+func (x *Leases) ReplaySent(rank int, event *lease.Event, payload []byte) {
 	l, actions := x.core.peers.at(rank).extended, &x.core.connActions
 	actions.op = extended.SendOp{Length: int64(len(payload)), Comm: event.Comm, Tag: event.Tag,
 		Datatype: protocol.Datatype(event.Wire)}
@@ -85,7 +85,7 @@ func (x *Loans) ReplaySent(rank int, event *lease.Event, payload []byte) {
 
 // ReplayReceived replays the receipt of a message from a peer. payload is only needed if the
 // peer has a recorder.
-func (x *Loans) ReplayReceived(rank int, event *lease.Event, payload []byte) {
+func (x *Leases) ReplayReceived(rank int, event *lease.Event, payload []byte) {
 	e := x.core
 	l, header := e.peers.at(rank).extended, &e.connActions.short
 	l.conn.ExpectedHeader(header)
@@ -97,19 +97,19 @@ func (x *Loans) ReplayReceived(rank int, event *lease.Event, payload []byte) {
 	e.lastEndAt, e.lastFailed = e.now, false
 }
 
-// LendCalls lets C code make the collective calls of a communicator.
-func (x *Loans) LendCalls(comm uint32, to *lease.Sharing) bool { return x.core.calls.Lend(comm, to) }
+// LeaseCalls lets C code make the collective calls of a communicator.
+func (x *Leases) LeaseCalls(comm uint32, to *lease.Sharing) bool { return x.core.calls.Lease(comm, to) }
 
 // DescribeShape describes the last call in a communicator, if C code can make calls like it.
-func (x *Loans) DescribeShape(comm uint32, shape *lease.Shape) bool {
+func (x *Leases) DescribeShape(comm uint32, shape *lease.Shape) bool {
 	return x.core.calls.Describe(comm, shape)
 }
 
 // ReturnCalls ends the use of a communicator's shared buffers.
-func (x *Loans) ReturnCalls(comm uint32, from *lease.Sharing) { x.core.calls.Return(comm, from) }
+func (x *Leases) ReturnCalls(comm uint32, from *lease.Sharing) { x.core.calls.Return(comm, from) }
 
 // ReplayCalled replays a collective call.
-func (x *Loans) ReplayCalled(comm uint32, event *lease.Event, shape *lease.Shape, began, ended handshake.Instant) {
+func (x *Leases) ReplayCalled(comm uint32, event *lease.Event, shape *lease.Shape, began, ended handshake.Instant) {
 	e := x.core
 	e.now = ended
 	e.calls.Replay(comm, int(event.Tag), shape)
@@ -117,7 +117,7 @@ func (x *Loans) ReplayCalled(comm uint32, event *lease.Event, shape *lease.Shape
 	e.lastEndAt, e.lastFailed = e.now, false
 	if e.cfg.Calls != nil {
 		call := &e.recordedCall
-		*call = Call{ID: e.nextID, Collective: collective.Lent(shape), Peer: AnySource, Tag: int(event.Tag), Comm: comm,
+		*call = Call{ID: e.nextID, Collective: collective.Leased(shape), Peer: AnySource, Tag: int(event.Tag), Comm: comm,
 			Bytes: int64(shape.Bytes), At: ended, Posted: began, Ended: true}
 		e.cfg.Calls.Call(call)
 	}

@@ -25,10 +25,10 @@ import (
 )
 
 // The communicator of the tests: its handle in C, and its numbers in messages and in collective calls.
-const lentHandle, lentComm, lentCalls = 0x400, 8, 9
+const leasedHandle, leasedComm, leasedCalls = 0x400, 8, 9
 
-// lendingRank is a rank whose program is written in C.
-type lendingRank struct {
+// leasingRank is a rank whose program is written in C.
+type leasingRank struct {
 	*testing.T
 	*mpe.Engine
 	block    *lease.Block
@@ -37,34 +37,34 @@ type lendingRank struct {
 	inC int
 }
 
-func newLendingRank(t *testing.T, e *mpe.Engine) *lendingRank {
+func newLeasingRank(t *testing.T, e *mpe.Engine) *leasingRank {
 	b := leasetest.NewBlock()
-	return &lendingRank{T: t, Engine: e, block: b, sequence: leasetest.NewWord()}
+	return &leasingRank{T: t, Engine: e, block: b, sequence: leasetest.NewWord()}
 }
 
-// lend lends the fast path to C code. shape is nil except after a collective call.
-func (r *lendingRank) lend(shape *lease.Shape) bool {
-	return r.Lend(r.block, &mpe.Loan{Handle: lentHandle, Sequence: uint64(uintptr(unsafe.Pointer(r.sequence))),
-		Comm: lentComm, CallComm: lentCalls, Rank: r.Rank(), Members: []int{0, 1}, Peer: 1 - r.Rank(), Shape: shape})
+// lease leases the fast path to C code. shape is nil except after a collective call.
+func (r *leasingRank) lease(shape *lease.Shape) bool {
+	return r.Lease(r.block, &mpe.LeaseRequest{Handle: leasedHandle, Sequence: uint64(uintptr(unsafe.Pointer(r.sequence))),
+		Comm: leasedComm, CallComm: leasedCalls, Rank: r.Rank(), Members: []int{0, 1}, Peer: 1 - r.Rank(), Shape: shape})
 }
 
 // send sends a message in C if possible, and otherwise through the engine.
-func (r *lendingRank) send(buf []byte, tag int) error {
-	if leasetest.Send(r.block, buf, 1-r.Rank(), tag, lentHandle) {
+func (r *leasingRank) send(buf []byte, tag int) error {
+	if leasetest.Send(r.block, buf, 1-r.Rank(), tag, leasedHandle) {
 		r.inC++
 		return nil
 	}
-	_, err := r.Send(r.Context(), 1-r.Rank(), buf, mpe.Options{Tag: tag, Comm: lentComm, Datatype: protocol.Int})
+	_, err := r.Send(r.Context(), 1-r.Rank(), buf, mpe.Options{Tag: tag, Comm: leasedComm, Datatype: protocol.Int})
 	return err
 }
 
 // recv is like send. A negative tag means any. It returns the length and the tag of the message.
-func (r *lendingRank) recv(buf []byte, tag int) (n, got int, err error) {
-	if n, got, done := leasetest.Recv(r.block, buf, 1-r.Rank(), tag, lentHandle); done {
+func (r *leasingRank) recv(buf []byte, tag int) (n, got int, err error) {
+	if n, got, done := leasetest.Recv(r.block, buf, 1-r.Rank(), tag, leasedHandle); done {
 		r.inC++
 		return n, got, nil
 	}
-	st, err := r.Recv(r.Context(), 1-r.Rank(), buf, mpe.Options{Tag: max(tag, 0), AnyTag: tag < 0, Comm: lentComm})
+	st, err := r.Recv(r.Context(), 1-r.Rank(), buf, mpe.Options{Tag: max(tag, 0), AnyTag: tag < 0, Comm: leasedComm})
 	return int(st.Bytes), st.Tag, err
 }
 
@@ -95,15 +95,15 @@ func (l *packetLog) Packet(_ time.Duration, sent bool, _ int, header, payload []
 	}
 }
 
-// TestLentMessages checks that the messages of programs in C arrive, whether C code or the engine sends and receives
+// TestLeasedMessages checks that the messages of programs in C arrive, whether C code or the engine sends and receives
 // them, and that counters and recorders see both alike.
-func TestLentMessages(t *testing.T) {
+func TestLeasedMessages(t *testing.T) {
 	const messages = 4000
 	var logs [2]packetLog
 	_, engines := enginesWith(t, true, func(rank int, p *mpe.Peer) { p.Recorder = &logs[rank] })
-	var ranks [2]*lendingRank
+	var ranks [2]*leasingRank
 	for i, e := range engines {
-		ranks[i] = newLendingRank(t, e)
+		ranks[i] = newLeasingRank(t, e)
 	}
 	failed := make(chan error, 2)
 	for _, r := range ranks {
@@ -139,7 +139,7 @@ func TestLentMessages(t *testing.T) {
 }
 
 // exchange sends and receives messages in turn. Both ranks may be up to a few messages ahead of each other.
-func (r *lendingRank) exchange(messages int) error {
+func (r *leasingRank) exchange(messages int) error {
 	buf := make([]byte, 4*lease.MaxPayload)
 	random := rand.New(rand.NewPCG(uint64(r.Rank()), 1))
 	for sent, received := 0, 0; received < messages; {
@@ -149,7 +149,7 @@ func (r *lendingRank) exchange(messages int) error {
 				return fmt.Errorf("rank %d, send %d: %w", r.Rank(), sent, err)
 			}
 			sent++
-			r.lend(nil)
+			r.lease(nil)
 			continue
 		}
 		payload, tag := message(1-r.Rank(), received)
@@ -164,18 +164,18 @@ func (r *lendingRank) exchange(messages int) error {
 		}
 		received++
 		if received%16 != 0 {
-			r.lend(nil)
+			r.lease(nil)
 		}
 	}
 	return nil
 }
 
-// TestLentWhileOthersUseTheEngine checks that other goroutines can use the engine while C code waits for messages.
-func TestLentWhileOthersUseTheEngine(t *testing.T) {
+// TestLeasedWhileOthersUseTheEngine checks that other goroutines can use the engine while C code waits for messages.
+func TestLeasedWhileOthersUseTheEngine(t *testing.T) {
 	_, engines := engines(t, true)
-	var ranks [2]*lendingRank
+	var ranks [2]*leasingRank
 	for i, e := range engines {
-		ranks[i] = newLendingRank(t, e)
+		ranks[i] = newLeasingRank(t, e)
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -206,15 +206,15 @@ func TestLentWhileOthersUseTheEngine(t *testing.T) {
 	<-stopped
 }
 
-// TestLentCalls checks that collective calls have the same results whether C code or the engine makes them, and that
+// TestLeasedCalls checks that collective calls have the same results whether C code or the engine makes them, and that
 // both count them.
-func TestLentCalls(t *testing.T) {
+func TestLeasedCalls(t *testing.T) {
 	const calls = 1500
 	_, engines := engines(t, true)
 	failed := make(chan error, 2)
-	var ranks [2]*lendingRank
+	var ranks [2]*leasingRank
 	for i, e := range engines {
-		ranks[i] = newLendingRank(t, e)
+		ranks[i] = newLeasingRank(t, e)
 		go func() { failed <- ranks[i].callAll(calls) }()
 	}
 	for range engines {
@@ -239,12 +239,12 @@ func TestLentCalls(t *testing.T) {
 }
 
 // callAll makes random collective calls, the same on both ranks.
-func (r *lendingRank) callAll(calls int) error {
+func (r *leasingRank) callAll(calls int) error {
 	shared, own := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, uint64(r.Rank())))
-	var c lentCall
+	var c leasedCall
 	for i := range calls {
 		if i%8 == 0 {
-			c = lentCall{of: uint32(1 + shared.IntN(6)), root: shared.IntN(2), n: []int{8, 64, 1024}[shared.IntN(3)],
+			c = leasedCall{of: uint32(1 + shared.IntN(6)), root: shared.IntN(2), n: []int{8, 64, 1024}[shared.IntN(3)],
 				o: lease.Operations[shared.IntN(len(lease.Operations))], elem: lease.Elements[shared.IntN(4)]}
 		}
 		c.seed = shared.Uint64()
@@ -255,8 +255,8 @@ func (r *lendingRank) callAll(calls int) error {
 	return nil
 }
 
-// lentCall is a collective call of bytes.
-type lentCall struct {
+// leasedCall is a collective call of bytes.
+type leasedCall struct {
 	of      uint32
 	root, n int
 	o       op.Op
@@ -265,7 +265,7 @@ type lentCall struct {
 }
 
 // input returns the contribution of a rank.
-func (c *lentCall) input(rank int) []byte {
+func (c *leasedCall) input(rank int) []byte {
 	r := rand.New(rand.NewPCG(c.seed, uint64(rank)))
 	n := c.n
 	if c.of == lease.Alltoall {
@@ -279,7 +279,7 @@ func (c *lentCall) input(rank int) []byte {
 }
 
 // result returns what a rank has afterwards, or nil if it gets nothing.
-func (c *lentCall) result(rank int) []byte {
+func (c *leasedCall) result(rank int) []byte {
 	a, b := c.input(0), c.input(1)
 	switch c.of {
 	case lease.Bcast:
@@ -307,22 +307,22 @@ var kinds = [...]coll.Collective{lease.Barrier: coll.Barrier, lease.Bcast: coll.
 	lease.Allreduce: coll.Allreduce, lease.Allgather: coll.Allgather, lease.Alltoall: coll.Alltoall}
 
 // call makes a call in C if possible, unless engine is set, and checks its result.
-func (r *lendingRank) call(c *lentCall, engine bool) error {
+func (r *leasingRank) call(c *leasedCall, engine bool) error {
 	send, recv := c.input(r.Rank()), make([]byte, 2*c.n)
-	shape := lease.Shape{Comm: lentHandle, Call: c.of, Type: leasetest.Byte, Count: int64(c.n)}
+	shape := lease.Shape{Comm: leasedHandle, Call: c.of, Type: leasetest.Byte, Count: int64(c.n)}
 	x := collective.Operation{Call: coll.Call{Collective: kinds[c.of], Rank: r.Rank(), Ranks: 2, Bytes: c.n, Elem: 1},
-		Members: []int{0, 1}, Comm: lentCalls, Send: send, Recv: recv}
+		Members: []int{0, 1}, Comm: leasedCalls, Send: send, Recv: recv}
 	done := false
 	switch c.of {
 	case lease.Barrier:
 		shape.Type, shape.Count, x.Call.Bytes = 0, 0, 0
-		done = !engine && leasetest.Barrier(r.block, lentHandle)
+		done = !engine && leasetest.Barrier(r.block, leasedHandle)
 	case lease.Bcast:
 		shape.Root, x.Call.Root, x.Send, x.Recv = uint32(c.root), c.root, nil, recv[:c.n]
 		if r.Rank() == c.root {
 			copy(recv, send)
 		}
-		done = !engine && leasetest.Bcast(r.block, recv[:c.n], c.root, lentHandle)
+		done = !engine && leasetest.Bcast(r.block, recv[:c.n], c.root, leasedHandle)
 	case lease.Reduce, lease.Allreduce:
 		root := -1
 		if c.of == lease.Reduce {
@@ -331,9 +331,9 @@ func (r *lendingRank) call(c *lentCall, engine bool) error {
 		size := c.elem.Size()
 		shape.Type, shape.Op, shape.Count = leasetest.Handle(c.elem), uint64(c.o), int64(c.n/size)
 		x.Op, x.Type, x.Call.Elem = c.o, c.elem, size
-		done = !engine && leasetest.Reduce(r.block, send, recv, c.elem, c.o, root, lentHandle)
+		done = !engine && leasetest.Reduce(r.block, send, recv, c.elem, c.o, root, leasedHandle)
 	default:
-		done = !engine && leasetest.Blocks(r.block, c.of, send, recv, c.n, lentHandle)
+		done = !engine && leasetest.Blocks(r.block, c.of, send, recv, c.n, leasedHandle)
 	}
 	if done {
 		r.inC++
@@ -352,7 +352,7 @@ func (r *lendingRank) call(c *lentCall, engine bool) error {
 	if want := c.result(r.Rank()); !bytes.Equal(recv[:len(want)], want) {
 		return fmt.Errorf("in C: %t: %x, want %x", done, recv[:len(want)], want)
 	}
-	r.lend(&shape)
+	r.lease(&shape)
 	return nil
 }
 
@@ -410,12 +410,12 @@ func isNaN(t op.Type, b []byte) bool {
 	return false
 }
 
-// FuzzLentRing checks that C code reads the same packets from a ring as package shm, whatever the ring contains, and
+// FuzzLeasedRing checks that C code reads the same packets from a ring as package shm, whatever the ring contains, and
 // nothing outside of it.
-func FuzzLentRing(f *testing.F) {
+func FuzzLeasedRing(f *testing.F) {
 	var w [MinRing]byte
 	out := writer{ring: w[:], head: new(atomic.Uint64)}
-	header := protocol.ShortHeader{SessionDigest: 1, Number: 1, Message: 1, Comm: lentComm, Tag: 3}
+	header := protocol.ShortHeader{SessionDigest: 1, Number: 1, Message: 1, Comm: leasedComm, Tag: 3}
 	out.putShort(&header, []byte("hello"))
 	f.Add(w[:256], uint16(0), uint16(16))
 	f.Add(w[:256], uint16(1), uint16(3))
@@ -426,15 +426,15 @@ func FuzzLentRing(f *testing.F) {
 		head := wordAt(guarded(t, pageLen))
 		b := leasetest.NewBlock()
 		defer leasetest.Free(b)
-		b.State, b.Polls = lease.Lent, 1
-		b.Comms[0] = lease.Comm{Handle: lentHandle, Number: lentComm, MayRecv: 1, Ranks: 2}
+		b.State, b.Polls = lease.Leased, 1
+		b.Comms[0] = lease.Comm{Handle: leasedHandle, Number: leasedComm, MayRecv: 1, Ranks: 2}
 		b.Comms[0].Peers[1] = 1
 		p := &b.Peers[0]
-		p.IsLent = 1
+		p.IsLeased = 1
 		p.Recvs = lease.Recvs{Digest: 1, Number: 1, Message: 1, Packets: 1, Bytes: lease.MaxPayload}
 		p.Link = lease.Link{In: address(&ring[0]), Size: MinRing, InHead: address(head), InPos: pos}
 		buf := make([]byte, space%(lease.MaxPayload+1))
-		n, tag, done := leasetest.Recv(b, buf, 1, -1, lentHandle)
+		n, tag, done := leasetest.Recv(b, buf, 1, -1, leasedHandle)
 
 		r := reader{ring: ring, head: head, pos: pos}
 		var payload remotePayload
@@ -444,14 +444,14 @@ func FuzzLentRing(f *testing.F) {
 		if expected {
 			h.Decode((*[protocol.ShortHeaderLen]byte)(packet))
 			packet = packet[protocol.ShortHeaderLen:]
-			expected = h.SessionDigest == 1 && h.Number == 1 && h.Message == 1 && h.Comm == lentComm &&
+			expected = h.SessionDigest == 1 && h.Number == 1 && h.Message == 1 && h.Comm == leasedComm &&
 				int32(h.Acknowledged) <= 0 && len(packet) <= len(buf)
 		}
 		if done != expected || done && (tag != int(h.Tag) || !bytes.Equal(buf[:n], packet) || p.Link.InPos != r.pos) {
 			t.Errorf("C code: %t, %d bytes with tag %d, next at %d; want %t, %d bytes with tag %d, next at %d", done, n, tag,
 				p.Link.InPos, expected, len(packet), h.Tag, r.pos)
 		}
-		if !done && b.Events != 0 || b.State != lease.Lent {
+		if !done && b.Events != 0 || b.State != lease.Leased {
 			t.Errorf("C code left %d events and the state %d", b.Events, b.State)
 		}
 	})
