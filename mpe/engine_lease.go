@@ -86,7 +86,8 @@ func (e *Engine) Lease(b *lease.Block, l *LeaseRequest) bool {
 	defer e.group.Release(at)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.core.Leases.CanLease() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks {
+	if !e.core.Leases.CanLease() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks ||
+		l.Peer >= 0 && !e.core.Leases.MayRecv(l.Comm) { // the program is behind its peer
 		return false
 	}
 	if e.leasing.block != b {
