@@ -60,8 +60,8 @@ type leasedComm struct {
 	shares bool
 }
 
-// maxPollsLeased is the number of polls by C code, each of a few nanoseconds, before it leaves a wait to the engine, which
-// shows the wait to tools and can sleep.
+// maxPollsLeased is the number of polls by C code, each of a few nanoseconds, before it leaves a wait to the engine,
+// which shows the wait to tools and can sleep.
 const maxPollsLeased = 1500
 
 // engineLock is the lock of an engine. Lock takes a leased Block back.
@@ -86,8 +86,7 @@ func (e *Engine) Lease(b *lease.Block, l *LeaseRequest) bool {
 	defer e.group.Release(at)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.core.Leases.CanLease() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks ||
-		l.Peer >= 0 && !e.core.Leases.MayRecv(l.Comm) { // the program is behind its peer
+	if !e.core.Leases.CanLease() || e.group.Waiting.Load() > 0 || len(l.Members) > lease.MaxRanks {
 		return false
 	}
 	if e.leasing.block != b {

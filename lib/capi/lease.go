@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/zrlmpi/zrlmpid/mpe"
 	"github.com/zrlmpi/zrlmpid/mpe/lease"
 	"github.com/zrlmpi/zrlmpid/mpi"
 )
@@ -18,6 +19,9 @@ type lessor struct {
 	calls       uint64
 	leased      bool
 	waste, skip int
+	// request and shape are memory for the next lease.
+	request mpe.LeaseRequest
+	shape   lease.Shape
 }
 
 const (
@@ -46,11 +50,16 @@ func (l *Library) Block() *lease.Block { return l.lessor.block }
 // lease leases the Block after a call that has succeeded, if C code can make calls like it.
 func (l *Library) lease(a *args) {
 	x := &l.lessor
+	switch a.frequent {
+	case isendCall, irecvCall, waitCall, rankCall, sizeCall, countCall:
+		return
+	}
 	if x.block == nil || l.upstream != nil || a.comm == nil || !x.mu.TryLock() {
 		return
 	}
 	defer x.mu.Unlock()
-	peer, shape := -1, lease.Shape{Comm: a.comm.handle}
+	peer, shape := -1, &x.shape
+	*shape = lease.Shape{Comm: a.comm.handle}
 	switch a.frequent {
 	case sendCall, recvCall:
 		if peer = a.int(3); peer < 0 || !x.isShort(a.count(1), a.handle(2, kindDatatype)) {
@@ -87,11 +96,11 @@ func (l *Library) lease(a *args) {
 			return
 		}
 	}
-	described := &shape
+	described := shape
 	if peer >= 0 {
 		described = nil
 	}
-	x.leased = mpi.Foreign.Lease(a.comm.Comm, x.block, a.comm.handle, a.comm.sequence, peer, described)
+	x.leased = mpi.Foreign.Lease(a.comm.Comm, x.block, &x.request, a.comm.handle, a.comm.sequence, peer, described)
 }
 
 // isShort reports whether C code can transfer the elements.

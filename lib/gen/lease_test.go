@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zrlmpi/zrlmpid/mpe/coll/op"
 	"github.com/zrlmpi/zrlmpid/mpe/collective"
 	"github.com/zrlmpi/zrlmpid/mpe/lease"
 	"github.com/zrlmpi/zrlmpid/protocol"
@@ -56,7 +55,7 @@ func leaseH() string {
 		fmt.Fprintf(&b, "#define ZRL_%v %du\n", o, o)
 	}
 	for _, t := range lease.Elements {
-		fmt.Fprintf(&b, "#define ZRL_%s %du\n", strings.ToUpper(op.Type(t).String()), t)
+		fmt.Fprintf(&b, "#define ZRL_%s %du\n", strings.ToUpper(t.String()), t)
 	}
 	for _, c := range shm.LayoutConstants() {
 		fmt.Fprintf(&b, "#define ZRL_%s %du\n", c.Name, c.Value)

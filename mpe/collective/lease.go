@@ -46,22 +46,22 @@ type lastCall struct {
 func (e *Executor) Busy() bool { return len(e.calls) > 0 || e.Pending() }
 
 // leasable returns the sharing of a communicator if C code can use it.
-func (e *Executor) leasable(comm uint32) (*agreement, *sharing) {
+func (e *Executor) leasable(comm uint32) *sharing {
 	a := e.agreements[comm]
 	if a == nil || !a.done || a.freed || len(a.aborts) > 0 || a.sharing == nil {
-		return nil, nil
+		return nil
 	}
 	s := a.sharing
 	// The first two calls have to wait until all buffers exist.
 	if s.freed || len(s.queue) > 0 || len(s.lost) > 0 || s.posted < 2 || len(s.members) > lease.MaxMembers {
-		return nil, nil
+		return nil
 	}
-	return a, s
+	return s
 }
 
 // Describe describes the last call in a communicator. It returns false if C code cannot make calls like it.
 func (e *Executor) Describe(comm uint32, shape *lease.Shape) bool {
-	_, s := e.leasable(comm)
+	s := e.leasable(comm)
 	if s == nil {
 		return false
 	}
@@ -70,7 +70,7 @@ func (e *Executor) Describe(comm uint32, shape *lease.Shape) bool {
 		blocks = len(s.members)
 	}
 	number := sharedCalls[last.collective]
-	if number != shape.Call || last.algorithm.Name != "shared" || last.inPlace ||
+	if last.algorithm == nil || number != shape.Call || last.algorithm.Name != "shared" || last.inPlace ||
 		last.bytes > lease.MaxPayload || last.bytes*blocks > s.half || last.bytes == 0 && number != lease.Barrier ||
 		last.segment > 0 && last.segment < last.bytes ||
 		(number == lease.Reduce || number == lease.Allreduce) && !lease.CanReduce(last.op, last.elem) {
@@ -84,7 +84,7 @@ func (e *Executor) Describe(comm uint32, shape *lease.Shape) bool {
 
 // Lease leases the shared buffers of a communicator to C code.
 func (e *Executor) Lease(comm uint32, to *lease.Sharing) bool {
-	_, s := e.leasable(comm)
+	s := e.leasable(comm)
 	if s == nil {
 		return false
 	}
@@ -111,6 +111,7 @@ func (e *Executor) Return(comm uint32, from *lease.Sharing) {
 		return
 	}
 	a.lastCall = int(from.LastTag)
+	s.last = lastCall{} // the shape of a call in C is known already
 	s.posted, s.lastTag = from.Posted, int(from.LastTag)
 	copy(s.lastSeen, from.LastSeen[:])
 	for half := range from.Digests {

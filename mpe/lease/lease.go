@@ -1,10 +1,10 @@
 // Package lease defines the memory through which an engine leases part of its work to C code in the same process: the
-// Block. While a Block is leased, C code sends and receives short messages, and executes short collective calls, through
-// the memory that the rank shares with its peers. The engine takes the Block back before it does anything else, and
-// then replays the log of what C code has done, so that its state is the same as if it had done everything itself.
+// Block. While a Block is leased, C code sends and receives short messages, and executes short collective calls,
+// through the memory that the rank shares with its peers. The engine revokes the lease before it does anything else,
+// and then replays the log of what C code has done, so that its state is the same as if it had done everything itself.
 //
-// The types have the same layout in C: lib/gen translates them. Addresses are uint64s. Package mpe leases Blocks and takes
-// them back.
+// The types have the same layout in C: a test of lib/gen translates them. Addresses are uint64s. Package mpe leases
+// Blocks and revokes leases.
 package lease
 
 import (

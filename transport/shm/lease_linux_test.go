@@ -312,7 +312,7 @@ func (r *leasingRank) call(c *leasedCall, engine bool) error {
 	shape := lease.Shape{Comm: leasedHandle, Call: c.of, Type: leasetest.Byte, Count: int64(c.n)}
 	x := collective.Operation{Call: coll.Call{Collective: kinds[c.of], Rank: r.Rank(), Ranks: 2, Bytes: c.n, Elem: 1},
 		Members: []int{0, 1}, Comm: leasedCalls, Send: send, Recv: recv}
-	done := false
+	var done bool
 	switch c.of {
 	case lease.Barrier:
 		shape.Type, shape.Count, x.Call.Bytes = 0, 0, 0

@@ -13,14 +13,16 @@ package leasetest
 // static int fast_send(void *b, void *buf, int64_t n, uint64_t type, int dest, int tag, uint64_t comm) {
 //     return zrl_fast_send(b, buf, n, type, dest, tag, comm);
 // }
-// static int fast_recv(void *b, void *buf, int64_t n, uint64_t type, int source, int *tag, uint64_t comm, uint64_t *length) {
+// static int fast_recv(void *b, void *buf, int64_t n, uint64_t type, int source, int *tag, uint64_t comm,
+//                      uint64_t *length) {
 //     return zrl_fast_take(b, buf, n, type, source, tag, comm, length);
 // }
 // static int fast_barrier(void *b, uint64_t comm) { return zrl_fast_barrier(b, comm); }
 // static int fast_bcast(void *b, void *buf, int64_t n, uint64_t type, int root, uint64_t comm) {
 //     return zrl_fast_bcast(b, buf, n, type, root, comm);
 // }
-// static int fast_reduce(void *b, void *in, void *out, int64_t n, uint64_t type, uint64_t op, int root, uint64_t comm) {
+// static int fast_reduce(void *b, void *in, void *out, int64_t n, uint64_t type, uint64_t op, int root,
+//                        uint64_t comm) {
 //     return root < 0 ? zrl_fast_allreduce(b, in, out, n, type, op, comm)
 //                     : zrl_fast_reduce(b, in, out, n, type, op, root, comm);
 // }
@@ -43,8 +45,8 @@ import (
 // Byte is the handle of a datatype of one byte.
 const Byte = 7
 
-// NewBlock returns a Block in memory of C, with the datatype Byte and with datatypes of 4 and 8 bytes, whose handles are
-// their types in reductions plus 100. Free frees it.
+// NewBlock returns a Block in memory of C, with the datatype Byte and with datatypes of numbers, whose handles are their
+// types in reductions plus 100. Free frees it.
 func NewBlock() *lease.Block {
 	b := (*lease.Block)(unsafe.Pointer(C.allocate()))
 	b.Types[Byte] = lease.Type{Handle: Byte, Size: 1}
