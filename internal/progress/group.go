@@ -70,8 +70,8 @@ func (g *Group) Add(fd int, src Source, interval time.Duration) error {
 // Len returns the number of sources.
 func (g *Group) Len() int { return len(g.drivers) }
 
-// Acquire keeps source i, in the order of Add, from being polled until Release is called. It returns false if the source
-// is being polled.
+// Acquire keeps source i, in the order of Add, from being polled until Release is called. It returns false if the
+// source is being polled.
 func (g *Group) Acquire(i int) bool { return g.drivers[i].acquire() }
 
 // Release ends Acquire.

@@ -7,8 +7,8 @@ import (
 )
 
 // This file leases the shared buffers of a communicator to C code, which then executes short calls by the algorithms
-// named shared. If C code leaves a call unfinished, the executor executes it under the same number, and so publishes the
-// same data again.
+// named shared. If C code leaves a call unfinished, the executor executes it under the same number, and so publishes
+// the same data again.
 
 // BufferLessor is a SharedBuffers whose slots C code can use.
 type BufferLessor interface {

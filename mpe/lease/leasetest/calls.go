@@ -45,8 +45,8 @@ import (
 // Byte is the handle of a datatype of one byte.
 const Byte = 7
 
-// NewBlock returns a Block in memory of C, with the datatype Byte and with datatypes of numbers, whose handles are their
-// types in reductions plus 100. Free frees it.
+// NewBlock returns a Block in memory of C, with the datatype Byte and with datatypes of numbers, whose handles are
+// their types in reductions plus 100. Free frees it.
 func NewBlock() *lease.Block {
 	b := (*lease.Block)(unsafe.Pointer(C.allocate()))
 	b.Types[Byte] = lease.Type{Handle: Byte, Size: 1}
