@@ -427,6 +427,19 @@ static inline void zrl_combine(zrl_shape *s, const void *from, void *into) {
     }
 }
 
+/* Reports whether n bytes of reals of an element type contain a NaN. */
+static inline int zrl_has_nan(uint32_t elem, const char *reals, uint32_t n) {
+    uint64_t found = 0, x = 0, infinity = elem == ZRL_FLOAT32 ? 0x7f800000u : 0x7ff0000000000000u;
+    uint32_t size = elem == ZRL_FLOAT32 ? 4 : 8;
+    if (elem != ZRL_FLOAT32 && elem != ZRL_FLOAT64)
+        return 0;
+    for (uint32_t i = 0; i < n; i += size) {
+        memcpy(&x, reals + i, size);
+        found |= (x & ~(1ull << (8 * size - 1))) > infinity;
+    }
+    return found != 0;
+}
+
 /* The contribution of a member to a reduction. */
 static inline const char *zrl_contribution(zrl_call_state *k, uint32_t member, const void *send) {
     return member == k->sharing->self ? send : zrl_half(k, member);
@@ -449,6 +462,8 @@ static inline int zrl_reduce(zrl_call_state *k, const void *send, void *recv, in
         memcpy(recv, zrl_contribution(k, last, send), n);
         for (uint32_t i = last; i-- > 0;)
             zrl_combine(k->shape, zrl_contribution(k, i, send), recv);
+        if (zrl_has_nan(k->shape->elem, recv, n)) /* which NaN results depends on the instructions of the engine */
+            return 0;
     }
     return zrl_end(k);
 }

@@ -62,7 +62,7 @@ func (e *Executor) leasable(comm uint32) *sharing {
 // Describe describes the last call in a communicator. It returns false if C code cannot make calls like it.
 func (e *Executor) Describe(comm uint32, shape *lease.Shape) bool {
 	s := e.leasable(comm)
-	if s == nil {
+	if s == nil || s.lastTag != e.agreements[comm].lastCall { // the last call used no shared buffers
 		return false
 	}
 	last, blocks := &s.last, 1
