@@ -44,9 +44,9 @@ type leasing struct {
 	isLeased atomic.Bool
 	// source is the index of the source that polls the peers that share memory, or −1.
 	source int
-	// peers holds the world ranks of the entries in Block.Peers. recent is set for entries that were used lately.
+	// peers holds the world ranks of the entries in Block.Peers. recent tells which entries were used lately.
 	peers  [lease.MaxPeers]int
-	recent [lease.MaxPeers]bool
+	recent [lease.MaxPeers]recentUse
 	// comms describes the entries in Block.Comms. nextComm is the entry to replace next.
 	comms    [lease.MaxComms]leasedComm
 	nextComm int
@@ -54,10 +54,26 @@ type leasing struct {
 	clockStart int64
 }
 
-// leasedComm describes an entry in Block.Comms. shares is set if collective calls were made lately.
+// recentUse is the number of further leases that include an entry of the Block that none of them uses. A program that
+// alternates between messages and collective calls needs a lease of both.
+type recentUse uint8
+
+// maxUnused is the initial value of a recentUse.
+const maxUnused = 4
+
+// update records whether a lease was used.
+func (r *recentUse) update(used bool) {
+	if used {
+		*r = maxUnused
+	} else if *r > 0 {
+		*r--
+	}
+}
+
+// leasedComm describes an entry in Block.Comms. shares tells whether collective calls were made lately.
 type leasedComm struct {
 	number uint32
-	shares bool
+	shares recentUse
 }
 
 // maxPollsLeased is the number of polls by C code, each of a few nanoseconds, before it leaves a wait to the engine,
@@ -98,7 +114,7 @@ func (e *Engine) Lease(b *lease.Block, l *LeaseRequest) bool {
 	}
 	if l.Shape != nil && e.core.Leases.DescribeShape(l.CallComm, l.Shape) {
 		b.Shapes[l.Shape.Index()] = *l.Shape
-		e.leasing.comms[c].shares = true
+		e.leasing.comms[c].shares = maxUnused
 	}
 	if !leaseAll(e, b) {
 		return false
@@ -134,7 +150,7 @@ func (x *leasing) addPeer(b *lease.Block, comm int, l *LeaseRequest) {
 		}
 		x.peers[i] = l.Peer + 1
 	}
-	x.recent[i] = true
+	x.recent[i] = maxUnused
 	if r := slices.Index(l.Members, l.Peer); r >= 0 {
 		b.Comms[comm].Peers[r] = uint8(i + 1)
 	}
@@ -145,7 +161,7 @@ func leaseAll(e *Engine, b *lease.Block) (any bool) {
 	x := &e.leasing
 	b.Stamps = flag(e.core.Leases.RecordsCalls())
 	for i, recent := range x.recent {
-		if recent && e.core.Leases.LeasePeer(x.peers[i]-1, &b.Peers[i]) {
+		if recent > 0 && e.core.Leases.LeasePeer(x.peers[i]-1, &b.Peers[i]) {
 			any = true
 			b.Stamps |= b.Peers[i].Keeps
 		}
@@ -156,7 +172,7 @@ func leaseAll(e *Engine, b *lease.Block) (any bool) {
 			continue
 		}
 		c.MayRecv = flag(e.core.Leases.MayRecv(c.Number))
-		c.Shares = flag(x.comms[i].shares && e.core.Leases.LeaseCalls(x.comms[i].number, &c.Sharing))
+		c.Shares = flag(x.comms[i].shares > 0 && e.core.Leases.LeaseCalls(x.comms[i].number, &c.Sharing))
 		any = any || c.Shares != 0
 	}
 	return any
@@ -211,13 +227,15 @@ func revoke(e *Engine) {
 	for i := range b.Peers {
 		if p := &b.Peers[i]; p.IsLeased != 0 {
 			e.core.Leases.ReturnPeer(x.peers[i]-1, p)
-			p.IsLeased, x.recent[i] = 0, p.Used != 0
+			p.IsLeased = 0
+			x.recent[i].update(p.Used != 0)
 		}
 	}
 	for i := range b.Comms {
 		if c := &b.Comms[i]; c.Shares != 0 {
 			e.core.Leases.ReturnCalls(x.comms[i].number, &c.Sharing)
-			c.Shares, x.comms[i].shares = 0, c.Sharing.Used != 0
+			c.Shares = 0
+			x.comms[i].shares.update(c.Sharing.Used != 0)
 		}
 	}
 	if b.Events > 0 {

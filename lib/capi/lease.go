@@ -15,10 +15,11 @@ type lessor struct {
 	block *lease.Block
 	mu    sync.Mutex
 	// calls is the value of Block.Calls at the last attempt, and leased is set if that attempt succeeded. waste is the
-	// number of leases in sequence that were hardly used. skip is the number of calls after which to lease again.
-	calls       uint64
-	leased      bool
-	waste, skip int
+	// number of leases in sequence that were hardly used. skip is the number of calls after which to lease again, and
+	// skips the number of times that it was set.
+	calls              uint64
+	leased             bool
+	waste, skip, skips int
 	// request and shape are memory for the next lease.
 	request mpe.LeaseRequest
 	shape   lease.Shape
@@ -120,7 +121,9 @@ func (x *lessor) isDue() bool {
 		x.waste = 0
 	} else {
 		x.waste = min(x.waste+1, maxWaste)
-		x.skip = 1<<x.waste - 1
+		// The distance of attempts must not remain a multiple of the number of calls that the program repeats.
+		x.skips++
+		x.skip = 1<<x.waste - 1 + x.skips%2
 	}
 	x.calls = calls
 	return true

@@ -2,7 +2,7 @@
 
 package leasetest
 
-// #cgo CFLAGS: -O2 -Wall -Wextra -Werror -I${SRCDIR}/../../../lib/c
+// #cgo CFLAGS: -O2 -Wall -Wextra -Werror
 // #include <stdlib.h>
 // #include "fast.h"
 //
