@@ -44,7 +44,7 @@ type leasing struct {
 	isLeased atomic.Bool
 	// source is the index of the source that polls the peers that share memory, or −1.
 	source int
-	// peers holds the world ranks of the entries in Block.Peers. recent tells which entries were used lately.
+	// peers holds the world ranks of the entries in Block.Peers. recent describes when they were last used.
 	peers  [lease.MaxPeers]int
 	recent [lease.MaxPeers]recentUse
 	// comms describes the entries in Block.Comms. nextComm is the entry to replace next.
@@ -70,7 +70,7 @@ func (r *recentUse) update(used bool) {
 	}
 }
 
-// leasedComm describes an entry in Block.Comms. shares tells whether collective calls were made lately.
+// leasedComm describes an entry in Block.Comms. shares describes when collective calls were last made.
 type leasedComm struct {
 	number uint32
 	shares recentUse

@@ -121,7 +121,7 @@ func (x *lessor) isDue() bool {
 		x.waste = 0
 	} else {
 		x.waste = min(x.waste+1, maxWaste)
-		// The distance of attempts must not remain a multiple of the number of calls that the program repeats.
+		// The distance between attempts must not always be a multiple of the length of the program's loop, in calls.
 		x.skips++
 		x.skip = 1<<x.waste - 1 + x.skips%2
 	}
