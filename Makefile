@@ -81,7 +81,7 @@ race: ## tests, with the race detector (needs a C compiler) where the product ha
 	$(GO) test -vet=off $(PURE)
 	$(GO) test -race -vet=off -skip '$(PROCESSES)' $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PURE))")
 	$(GO) test -race -vet=off -run '^TestLive' ./capture
-	$(GO) -C lab test -vet=off ./...
+	$(GO) -C lab test -vet=off -p 3 ./... # they wait more than they compute
 
 # The engine is the same: only the transports' own code needs the race detector once more.
 offload-off: ## tests of what carries messages, without UDP offload and single copies

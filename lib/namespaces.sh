@@ -16,7 +16,8 @@ if [ -z "${NAMESPACES_DIR:-}" ]; then
   export NAMESPACES_DIR
   trap 'rm -rf "$NAMESPACES_DIR"' EXIT
   # All processes of the PID namespace are killed when its first process exits.
-  unshare --net --mount --uts --pid --fork --mount-proc --kill-child "$0" "$@"
+  # The signal ends unshare, and so all of them, when this script is killed.
+  setpriv --pdeathsig KILL unshare --net --mount --uts --pid --fork --mount-proc --kill-child "$0" "$@"
   exit
 fi
 shift 2

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Measures the C library in bin/lib, MPICH and Open MPI alternately, in rounds, and prints medians as Markdown:
-# lib/speed.sh osu|nas [ROUNDS]
+# lib/speed.sh calls|osu|nas [ROUNDS]
 #
-#   osu  latency in µs by the OSU micro-benchmarks, and by the same loops in Go (package mpi, lab/cmd/osu): point to
-#        point, and collectives of 2 and 4 ranks. OSU and OSU_OPENMPI name the folders
-#        libexec/osu-micro-benchmarks/mpi of the builds for MPICH and Open MPI
-#   nas  the NAS parallel benchmarks of class A, 2 ranks, in Mop/s. NAS and NAS_OPENMPI name their folders bin, likewise
+#   calls  time in µs of messages and collective calls of 2 and 4 ranks, by lib/testdata/speed.c
+#   osu    latency in µs by the OSU micro-benchmarks, and by the same loops in Go (package mpi, lab/cmd/osu): point to
+#          point, and collectives of 2 and 4 ranks. OSU and OSU_OPENMPI name the folders
+#          libexec/osu-micro-benchmarks/mpi of the builds for MPICH and Open MPI
+#   nas    the NAS parallel benchmarks of class A, 2 ranks, in Mop/s. NAS and NAS_OPENMPI name their folders bin, likewise
 #
 # ROUNDS is 3 by default. The machine should be idle otherwise. The script needs `make build lib`, and Debian's packages
-# mpich and openmpi-bin.
+# mpich, libmpich-dev, openmpi-bin and libopenmpi-dev.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -75,6 +76,28 @@ latencies() {
   done < <(grep -E '^[0-9]+ +[0-9.]+ *$' "$work/output")
 }
 
+calls() {
+  local round ranks iterations side name length latency
+  mpicc.mpich -O2 -o "$work/speed" lib/testdata/speed.c
+  mpicc.openmpi -O2 -o "$work/speed-openmpi" lib/testdata/speed.c
+  for ((round = 1; round <= rounds; round++)); do
+    for ranks in 2 4; do
+      iterations=50000
+      if [ "$ranks" -gt "$cores" ]; then iterations=5000; fi
+      for side in library mpich openmpi; do
+        # MPICH polls without yielding: with more ranks than processors a call may take forever.
+        if [ "$side" = mpich ] && [ "$ranks" -gt "$cores" ]; then continue; fi
+        run "$side" "$ranks" "$work/speed" "$work/speed-openmpi" "$iterations"
+        while read -r name length latency; do
+          note "$name, $ranks ranks, $length B" "$side" <<<"$latency"
+        done <"$work/output"
+      done
+    done
+  done
+  printf '| µs | this library | MPICH | Open MPI |\n|---|---|---|---|\n'
+  table library mpich openmpi
+}
+
 osu() {
   local round program ranks side short long name
   need "${OSU:-}/pt2pt/osu_latency" 'OSU names the folder libexec/osu-micro-benchmarks/mpi, built for MPICH'
@@ -132,6 +155,6 @@ for program in mpiexec.mpich mpirun.openmpi; do
 done
 : >"$work/values"
 case ${1:-} in
-osu | nas) "$1" ;;
-*) echo "lib/speed.sh: \"${1:-}\" is neither osu nor nas (--help)" >&2; exit 2 ;;
+calls | osu | nas) "$1" ;;
+*) echo "lib/speed.sh: \"${1:-}\" is not calls, osu or nas (--help)" >&2; exit 2 ;;
 esac
