@@ -2,8 +2,9 @@ package extended
 
 import "github.com/zrlmpi/zrlmpid/protocol"
 
-// Allowance is what code outside of the Conn may send and receive in its place: messages of one packet with short
-// headers, as long as it informs the Conn by SentShort and ReceivedShort, in order, before the Conn's next event.
+// Allowance limits the messages that code outside of the Conn may send and receive in its place. Each is one packet
+// with a short header. Before the Conn's next event, it must be informed of all of them, in order, by SentShort and
+// ReceivedShort.
 type Allowance struct {
 	Send, Recv AllowedPackets
 	// Unacked is the number of packets received since the last packet was sent.

@@ -8,10 +8,9 @@ import (
 	"github.com/zrlmpi/zrlmpid/mpi/datatype"
 )
 
-// Lease leases a Block to the C library after a completed call on c, if the device can. l is memory for the
-// request. handle is c's handle in C.
-// sequence is memory for the number of c's last collective call. peer is the rank of the message's peer in c, or a
-// negative number, and shape holds the arguments of a collective call, or is nil.
+// Lease leases a Block to the C library after a completed call on c, if the device can. l is memory for the request.
+// handle is c's handle in C, and sequence is memory for the number of c's last collective call. peer is the rank of the
+// message's peer in c, or a negative number, and shape holds the arguments of a collective call, or is nil.
 func (foreign) Lease(c *Comm, b *lease.Block, l *mpe.LeaseRequest, handle uint64, sequence *uint32, peer int,
 	shape *lease.Shape) bool {
 	lessor, ok := c.proc.dev.(mpe.Lessor)

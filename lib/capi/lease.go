@@ -28,7 +28,7 @@ type lessor struct {
 const (
 	// minUse is the minimum number of calls for which a lease was worth its cost.
 	minUse = 4
-	// maxWaste bounds waste: after that number of leases, every 2^maxWaste-th call leases.
+	// maxWaste bounds waste: after that number of leases, about every 2^maxWaste-th call leases.
 	maxWaste = 6
 )
 

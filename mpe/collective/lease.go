@@ -18,12 +18,7 @@ type BufferLessor interface {
 	ReturnSlots(members []int)
 }
 
-// sharedCalls maps the collectives that C code can execute to their numbers in C.
-var sharedCalls = map[coll.Collective]uint32{coll.Barrier: lease.Barrier, coll.Bcast: lease.Bcast,
-	coll.Reduce: lease.Reduce, coll.Allreduce: lease.Allreduce, coll.Allgather: lease.Allgather,
-	coll.Alltoall: lease.Alltoall}
-
-// leasedCalls is the inverse of sharedCalls.
+// leasedCalls lists the collectives that C code can execute, by their numbers in C.
 var leasedCalls = [...]coll.Collective{lease.Barrier: coll.Barrier, lease.Bcast: coll.Bcast, lease.Reduce: coll.Reduce,
 	lease.Allreduce: coll.Allreduce, lease.Allgather: coll.Allgather, lease.Alltoall: coll.Alltoall}
 
@@ -69,8 +64,8 @@ func (e *Executor) Describe(comm uint32, shape *lease.Shape) bool {
 	if last.collective == coll.Allgather || last.collective == coll.Alltoall {
 		blocks = len(s.members)
 	}
-	number := sharedCalls[last.collective]
-	if last.algorithm == nil || number != shape.Call || last.algorithm.Name != "shared" || last.inPlace ||
+	number := shape.Call
+	if last.algorithm == nil || last.collective != Leased(shape) || last.algorithm.Name != "shared" || last.inPlace ||
 		last.bytes > lease.MaxPayload || last.bytes*blocks > s.half || last.bytes == 0 && number != lease.Barrier ||
 		last.segment > 0 && last.segment < last.bytes ||
 		(number == lease.Reduce || number == lease.Allreduce) && !lease.CanReduce(last.op, last.elem) {

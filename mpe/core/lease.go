@@ -83,8 +83,7 @@ func (x *Leases) ReplaySent(rank int, event *lease.Event, payload []byte) {
 	l.recordSendNow(payload)
 }
 
-// ReplayReceived replays the receipt of a message from a peer. payload is only needed if the
-// peer has a recorder.
+// ReplayReceived replays the receipt of a message from a peer. payload is only needed if the peer has a recorder.
 func (x *Leases) ReplayReceived(rank int, event *lease.Event, payload []byte) {
 	e := x.core
 	l, header := e.peers.at(rank).extended, &e.connActions.short

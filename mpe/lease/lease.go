@@ -165,7 +165,7 @@ type Shape struct {
 	// Bytes is the length of the vector, or of one rank's block. Elem is the type of the elements of a reduction, and
 	// Reduction the operation.
 	Bytes, Elem, Reduction uint32
-	// Digest is the lower half of the call's digest. Description is what its members show each other.
+	// Digest is the lower half of the call's digest. Description is the word that its members compare.
 	Digest      uint32
 	Description uint64
 }

@@ -253,7 +253,7 @@ func (r *leasingRank) callAll(calls int) error {
 		c.seed = shared.Uint64()
 		c.algorithm = "" // the first calls of some kinds use messages
 		if i%8 < 3 && shared.IntN(2) == 0 {
-			c.algorithm = coll.Algorithms(kinds[c.of])[0].Name
+			c.algorithm = coll.Algorithms(collective.Leased(&lease.Shape{Call: c.of}))[0].Name
 		}
 		if err := r.call(&c, own.IntN(8) == 0); err != nil {
 			return fmt.Errorf("rank %d, call %d (%+v): %w", r.Rank(), i, c, err)
@@ -314,16 +314,14 @@ func (c *leasedCall) result(rank int) []byte {
 	return nil
 }
 
-// kinds maps the numbers of collectives in C to those of package coll.
-var kinds = [...]coll.Collective{lease.Barrier: coll.Barrier, lease.Bcast: coll.Bcast, lease.Reduce: coll.Reduce,
-	lease.Allreduce: coll.Allreduce, lease.Allgather: coll.Allgather, lease.Alltoall: coll.Alltoall}
-
 // call makes a call in C if possible, unless engine is set, and checks its result.
 func (r *leasingRank) call(c *leasedCall, engine bool) error {
 	send, recv := c.input(r.Rank()), make([]byte, 2*c.n)
 	shape := lease.Shape{Comm: leasedHandle, Call: c.of, Type: leasetest.Byte, Count: int64(c.n)}
-	x := collective.Operation{Call: coll.Call{Collective: kinds[c.of], Rank: r.Rank(), Ranks: 2, Bytes: c.n, Elem: 1},
-		Members: []int{0, 1}, Comm: leasedCalls, Send: send, Recv: recv}
+	x := collective.Operation{
+		Call:    coll.Call{Collective: collective.Leased(&shape), Rank: r.Rank(), Ranks: 2, Bytes: c.n, Elem: 1},
+		Members: []int{0, 1}, Comm: leasedCalls, Send: send, Recv: recv,
+	}
 	x.Algorithm, engine = c.algorithm, engine || c.algorithm != ""
 	var done bool
 	switch c.of {
